@@ -11,7 +11,7 @@ import click
 
 from gpuready import __version__
 from gpuready.cli.app import HELP, VERBS, gpuready
-from gpuready.report.exitcode import MEANING
+from gpuready.result.exitcode import MEANING
 
 MANUAL = Path(__file__).with_name("gpuready.1")
 

@@ -20,7 +20,7 @@ from gpuready.model.schema import inventory_schema
 from gpuready.model.schema_help import allowed_at
 from gpuready.model.spec import NodeSpec
 from gpuready.node import NODE
-from gpuready.report.exitcode import MEANING, ORDER
+from gpuready.result.exitcode import MEANING, ORDER
 
 
 def reference() -> dict[str, str]:
@@ -95,7 +95,7 @@ def _exit_codes() -> str:
 
 
 def _result() -> str:
-    from gpuready.report.document import result_schema
+    from gpuready.result.document import result_schema
 
     schema = result_schema()
     about = """`--output json` prints it, and `gpuready schema result` prints its JSON Schema. Ignore keys that you do

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from gpuready.model.state import NodeState
-from gpuready.report.document import result_schema
+from gpuready.result.document import result_schema
 from tests.lab import scale
 
 VALIDATOR = jsonschema.Draft202012Validator(result_schema())

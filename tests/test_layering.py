@@ -22,7 +22,7 @@ HEAVY = ("pyinfra", "pyinfra_cli", "gevent", "paramiko")
 #: From the ground up. Facts: a component's spec.py and state.py.
 LAYERS = (
     "base", "binaries", "facts", "cuda", "model", "contract", "inventory", "network", "gpu", "components", "node",
-    "tools", "catalogue", "report", "messages", "operations", "run", "cli",
+    "tools", "catalogue", "result", "messages", "operations", "run", "cli",
 )  # fmt: skip
 
 

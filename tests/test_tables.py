@@ -47,7 +47,7 @@ NO_FACTS = {
     "__init__.py": "gpuready's own",
     "base/documents.py": "the running Python",
     "cuda/tables.py": "unknown",
-    "report/junit.py": "seconds",
+    "result/junit.py": "seconds",
     "tools/render/kubernetes.py": "of a format",
 }
 

@@ -17,7 +17,7 @@ from gpuready.contract.permission import permissions
 from gpuready.contract.rollout import Member, batches
 from gpuready.inventory.hosts import HostEntry
 from gpuready.model.spec import DrainByKubectl, DrainCommands
-from gpuready.report.result import CheckResult, ComponentResult, HostResult, Run
+from gpuready.result.model import CheckResult, ComponentResult, HostResult, Run
 
 
 def compared(

@@ -24,7 +24,7 @@ from gpuready.contract.component import Disruption
 from gpuready.inventory.hosts import HostEntry, load
 from gpuready.model import probe
 from gpuready.operations.transport import ask
-from gpuready.report.result import Run
+from gpuready.result.model import Run
 from gpuready.run import converge
 from gpuready.run.fleet import Access, Fleet
 from tests.bench import startup

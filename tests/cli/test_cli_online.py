@@ -17,7 +17,7 @@ import pytest
 from gpuready.cli.app import run
 from gpuready.contract.check import Level, passed, skip
 from gpuready.operations.context import Event
-from gpuready.report.result import CheckResult, Run
+from gpuready.result.model import CheckResult, Run
 from tests.command import Exits, write_hosts
 from tests.lab import scale
 from tests.report.test_report_runs import DOCKER, LDCACHE, SAME, STATE, STUB, check, component, host

@@ -9,8 +9,8 @@ import pytest
 from gpuready.contract.check import passed
 from gpuready.contract.compare import Comparison
 from gpuready.model.state import NodeState
-from gpuready.report.render import FABRIC_FORMATS, render
-from gpuready.report.result import HostResult, Run
+from gpuready.result.model import HostResult, Run
+from gpuready.result.render import FABRIC_FORMATS, render
 from tests.command import Exits, imported, write_states
 from tests.report.test_report_runs import CODES, DOCKER, SAME, STUB, TOOLKIT, check, component, host, sample
 from tests.report.test_report_runs import run as made

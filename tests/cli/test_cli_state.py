@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpuready.cli.app import run
-from gpuready.report.mask import mask_state
+from gpuready.result.mask import mask_state
 from tests.command import Exits, imported
 from tests.report.test_report_runs import STATE
 

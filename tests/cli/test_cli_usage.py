@@ -16,8 +16,8 @@ from gpuready.cli.app import VERBS, run
 from gpuready.contract.component import Disruption
 from gpuready.model import probe
 from gpuready.node import NODE
-from gpuready.report.document import result_schema
-from gpuready.report.exitcode import MEANING
+from gpuready.result.document import result_schema
+from gpuready.result.exitcode import MEANING
 from tests.command import VALIDATOR, Exits, gpuready, imported, python
 
 PLAN = f"'{sys.executable}' -m gpuready plan -i"
@@ -181,8 +181,8 @@ def test_help_lists_every_verb_and_every_exit_code(exits: Exits) -> None:
 
 ENGINE = {"jinja2", "pyinfra"}
 PARSERS = {"yaml", "tomlkit", "packaging", "rich", "gevent", "paramiko"}
-RESULT = {"gpuready.report.document", "gpuready.tools.fabric.verdict"}
-COMPONENTS = {"pydantic", "gpuready.node", "gpuready.catalogue", "gpuready.report.mask"}
+RESULT = {"gpuready.result.document", "gpuready.tools.fabric.verdict"}
+COMPONENTS = {"pydantic", "gpuready.node", "gpuready.catalogue", "gpuready.result.mask"}
 LIGHT: tuple[tuple[list[str], set[str]], ...] = (
     *(
         ([*verb, "--help"], ENGINE | COMPONENTS)
@@ -215,7 +215,7 @@ def test_what_a_run_loads_before_it_connects(inventory: Path) -> None:
     done = python("-c", code, "plan", "-i", inventory, check=True)
     (loaded,) = [set(line.split()) for line in done.stderr.splitlines() if line.startswith("CONNECTS")]
     assert "paramiko" in loaded
-    assert not {f"gpuready.{name}" for name in ("node", "catalogue", "cuda.predict", "report.human")} & loaded
+    assert not {f"gpuready.{name}" for name in ("node", "catalogue", "cuda.predict", "result.human")} & loaded
     parts = [name.split(".") for name in loaded if name.startswith("gpuready.components.")]
     assert {part[3] for part in parts if part[3:]} == {"spec", "state"}
 

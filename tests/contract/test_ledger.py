@@ -14,7 +14,7 @@ from gpuready.evaluate import compared
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.node import BACK, NODE
-from gpuready.report.result import HostResult
+from gpuready.result.model import HostResult
 from tests.verdicts import root_file, root_files
 
 LIST = "/etc/apt/sources.list.d/old.list"

@@ -16,7 +16,7 @@ from gpuready.contract.permission import permission, permissions
 from gpuready.evaluate import attempted, look_back
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Container, Docker, NodeState, Package
-from gpuready.report.result import ComponentResult, Error, HostResult
+from gpuready.result.model import ComponentResult, Error, HostResult
 
 TRAIN = Container(id="1", name="train", image="registry:5000/team/pytorch:2.9", gpu=True)
 BUSY, FREE = NodeState(docker=Docker(containers=(TRAIN,))), NodeState(docker=Docker())

@@ -22,10 +22,10 @@ from gpuready.gpu.thresholds import load
 from gpuready.inventory.extra import Extra, extra_values
 from gpuready.inventory.hosts import load as load_hosts
 from gpuready.model.spec import NodeSpec
-from gpuready.report.changes import changes, human
-from gpuready.report.document import document, read, result_schema
-from gpuready.report.result import CheckResult, HostResult, Run
-from gpuready.report.stress import LoadedGpu
+from gpuready.result.changes import changes, human
+from gpuready.result.document import document, read, result_schema
+from gpuready.result.model import CheckResult, HostResult, Run
+from gpuready.result.stress import LoadedGpu
 from tests.command import Exits
 
 DATA = Path(__file__).parents[1] / "data" / "stress"

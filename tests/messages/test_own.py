@@ -14,9 +14,9 @@ from gpuready.contract.component import Disruption
 from gpuready.inventory.hosts import NothingChosen, Skipped
 from gpuready.messages import own, vocabulary
 from gpuready.operations import transport
-from gpuready.report import blocks
-from gpuready.report.exitcode import MEANING
-from gpuready.report.result import OUTCOMES
+from gpuready.result import blocks
+from gpuready.result.exitcode import MEANING
+from gpuready.result.model import OUTCOMES
 from tests.command import Exits, gpuready
 
 WORDS = [*OUTCOMES, *STATUSES, *(item.name for item in Disruption), *(item.name for item in Level)]

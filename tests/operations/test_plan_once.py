@@ -31,7 +31,7 @@ from gpuready.operations.context import Context, begin, context
 from gpuready.operations.node_state import forget, host_plan, settled_state
 from gpuready.operations.reboot import reboot
 from gpuready.operations.step import StepCommand
-from gpuready.report.result import HostResult
+from gpuready.result.model import HostResult
 
 WANTED = NodeSpec.model_validate({"hardware": {"gpus": "none"}, "memlock": "unlimited"})
 STATE = NodeState(systemd=True, capabilities="ffffffffff")

@@ -3,9 +3,9 @@
 import copy
 from typing import Any
 
-from gpuready.report.document import read
-from gpuready.report.html import html
-from gpuready.report.text import printable
+from gpuready.result.document import read
+from gpuready.result.html import html
+from gpuready.result.text import printable
 from tests.report.test_results_recorded import recorded
 
 EVIL = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[2J\u202e</style></title>javascript:alert(3)"

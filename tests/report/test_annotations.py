@@ -9,9 +9,9 @@ import pytest
 
 from gpuready.base.errors import ConvergeError, SpecError, SpecErrors, Where
 from gpuready.contract.check import fail
-from gpuready.report.render import render
-from gpuready.report.result import Error, Run
-from gpuready.report.text import printable
+from gpuready.result.model import Error, Run
+from gpuready.result.render import render
+from gpuready.result.text import printable
 from tests.report.test_fabric_report import run as fabric_run
 from tests.report.test_report_runs import CODES, check, host, run, sample
 

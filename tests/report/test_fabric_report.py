@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuready.model.spec import NodeSpec
-from gpuready.report.exitcode import exit_code
-from gpuready.report.fabric import Fabric
-from gpuready.report.render import FABRIC_FORMATS, render
-from gpuready.report.result import INTERRUPTED, CheckResult, HostResult, Run
-from gpuready.report.text import printable
+from gpuready.result.exitcode import exit_code
+from gpuready.result.fabric import Fabric
+from gpuready.result.model import INTERRUPTED, CheckResult, HostResult, Run
+from gpuready.result.render import FABRIC_FORMATS, render
+from gpuready.result.text import printable
 from gpuready.tools.fabric.checks import CHECKS, judge_host
 from gpuready.tools.fabric.commands import TESTS
 from gpuready.tools.fabric.run import FabricRun, Wanted

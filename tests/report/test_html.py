@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpuready.cli.output import Target, deliver
-from gpuready.report.render import render
+from gpuready.result.render import render
 from tests.report.html_pages import EVIL, fleet, hostile, page
 from tests.report.test_fabric_report import run as fabric_run
 from tests.report.test_report_runs import CODES, host, run, sample

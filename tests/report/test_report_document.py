@@ -10,9 +10,9 @@ import pytest
 
 from gpuready.inventory.listing import Listed, Setting
 from gpuready.model.state import NodeState
-from gpuready.report.document import document, read, result_schema
-from gpuready.report.render import FORMATS, render
-from gpuready.report.result import ComponentResult, Difference, HostResult, Run, UnknownValue
+from gpuready.result.document import document, read, result_schema
+from gpuready.result.model import ComponentResult, Difference, HostResult, Run, UnknownValue
+from gpuready.result.render import FORMATS, render
 from tests.report.test_report_runs import CODES, sample
 
 SCHEMA = result_schema()

@@ -10,11 +10,11 @@ from gpuready.base.errors import ConvergeError, UnreachableError
 from gpuready.base.host_list import hostlist
 from gpuready.contract.check import fail
 from gpuready.contract.compare import Comparison
-from gpuready.report.exitcode import exit_code
-from gpuready.report.human import human
-from gpuready.report.page import problem
-from gpuready.report.result import Run
-from gpuready.report.text import printable
+from gpuready.result.exitcode import exit_code
+from gpuready.result.human import human
+from gpuready.result.model import Run
+from gpuready.result.page import problem
+from gpuready.result.text import printable
 from tests.report.test_report_runs import (
     CODES,
     DOCKER,

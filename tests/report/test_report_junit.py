@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from gpuready.report.junit import junit
+from gpuready.result.junit import junit
 from tests.report.test_report_runs import CODES, sample
 
 

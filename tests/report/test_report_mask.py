@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gpuready.base.facts import KEPT
 from gpuready.contract.ledger import SECRET, kept
 from gpuready.model.state import File, NodeState
-from gpuready.report.mask import mask, mask_state, mask_text, mask_value
+from gpuready.result.mask import mask, mask_state, mask_text, mask_value
 from tests.verdicts import root_files
 
 HIDDEN = (

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from gpuready.report.document import DocumentError, document, read
-from gpuready.report.human import human
-from gpuready.report.junit import junit
+from gpuready.result.document import DocumentError, document, read
+from gpuready.result.human import human
+from gpuready.result.junit import junit
 from tests.report.test_report_runs import CODES, sample
 from tests.report.test_results_recorded import RECORDED, recorded
 

@@ -24,9 +24,9 @@ from gpuready.contract.check import Check, Judged, Level, Verdict, fail, passed,
 from gpuready.contract.compare import Comparison
 from gpuready.contract.component import Change, Disruption
 from gpuready.model.state import OS, Container, Docker, Driver, File, NodeState, Unknown
-from gpuready.report.exitcode import MEANING, ORDER, exit_code
-from gpuready.report.human import human
-from gpuready.report.result import INTERRUPTED, CheckResult, ComponentResult, Error, HostResult, Run
+from gpuready.result.exitcode import MEANING, ORDER, exit_code
+from gpuready.result.human import human
+from gpuready.result.model import INTERRUPTED, CheckResult, ComponentResult, Error, HostResult, Run
 
 TOOLKIT = Comparison(
     "toolkit",

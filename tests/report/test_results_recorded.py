@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpuready.report.document import document
+from gpuready.result.document import document
 from tests.report.test_fabric_report import run as fabric_run
 from tests.report.test_report_document import VALIDATOR
 from tests.report.test_report_runs import CODES, sample

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from gpuready.cli.app import run
 from gpuready.model.state import NodeState
-from gpuready.report.text import Painter, one_line, printable
+from gpuready.result.text import Painter, one_line, printable
 from tests.cli.test_cli_nccl import node
 from tests.model.probe_answers import h200
 from tests.network.gid_tables import sysfs

@@ -16,7 +16,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from gpuready.report.document import result_schema
+from gpuready.result.document import result_schema
 from tests.lab import Lab, Machine, Node, Repository, scale
 from tests.system.warm import Forked, Warm
 

@@ -11,7 +11,7 @@ from gpuready import __version__
 from gpuready.base.errors import UsageError, did_you_mean
 from gpuready.cli.output import begin
 from gpuready.cli.sink import say, sinks
-from gpuready.report.exitcode import MEANING
+from gpuready.result.exitcode import MEANING
 
 #: Each is a module of this package, which is imported when the verb is used.
 VERBS = {

@@ -11,11 +11,11 @@ from gpuready.base.errors import UsageError
 from gpuready.cli.options import NO_STATE, HostVerb, change_options, run_options
 from gpuready.cli.output import use_color
 from gpuready.cli.sink import say
-from gpuready.report.text import count
+from gpuready.result.text import count
 
 if TYPE_CHECKING:
     from gpuready.cli.request import Request
-    from gpuready.report.result import Run
+    from gpuready.result.model import Run
 
 _HELP = """Change every node to match its spec, then verify it. What already matches is not touched.
 
@@ -77,7 +77,7 @@ def _ask_first(wanted: Request, act: Act) -> Run:
         planned.verb = wanted.verb
         planned.conclude()
         return planned
-    from gpuready.report.human import human
+    from gpuready.result.human import human
 
     say(human(planned, 0, color=use_color(wanted.color, sys.stderr)), err=True)
     try:

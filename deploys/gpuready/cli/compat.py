@@ -18,8 +18,8 @@ from gpuready.cli.output import deliver, targets
 from gpuready.cuda import tables
 from gpuready.cuda.facts import STACKS, CompatLib, Host, Image, ImageFacts, Note, cannot_be, gated, stack_of
 from gpuready.cuda.require import RequireError, check
-from gpuready.report.compat_report import JudgedImage
-from gpuready.report.result import HostResult, Run
+from gpuready.result.compat_report import JudgedImage
+from gpuready.result.model import HostResult, Run
 from gpuready.tools.compat.answer import answers
 
 if TYPE_CHECKING:

@@ -23,13 +23,13 @@ from gpuready.cli.sink import say
 from gpuready.contract.check import DECIDE, Check, Judged, Level, skip, unknown
 from gpuready.contract.component import Component
 from gpuready.node import NODE
-from gpuready.report.result import CheckResult
-from gpuready.report.text import count
+from gpuready.result.model import CheckResult
+from gpuready.result.text import count
 
 if TYPE_CHECKING:
     from gpuready.messages.entry import Message
     from gpuready.messages.vocabulary import Term
-    from gpuready.report.result import HostResult, Run
+    from gpuready.result.model import HostResult, Run
 
 _HELP = """Explain an error message, a check, a component, a setting or a word of gpuready: cause, fix, and the checks.
 

@@ -11,7 +11,7 @@ import click
 from gpuready.base.errors import UsageError, did_you_mean
 from gpuready.cli.complete import listed
 from gpuready.cli.options import HostVerb, Number, fabric_options
-from gpuready.report.render import FABRIC_FORMATS
+from gpuready.result.render import FABRIC_FORMATS
 from gpuready.tools.fabric.commands import GROUPS, TESTS, WITH_RDMA
 from gpuready.tools.fabric.run import Wanted
 from gpuready.tools.fabric.schedule import pairing

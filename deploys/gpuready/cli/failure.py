@@ -11,8 +11,8 @@ import click
 from gpuready.base.errors import EngineError, GpureadyError, InventoryError, OutputError, UsageError
 from gpuready.cli.output import deliver, delivered, given, requested, use_color
 from gpuready.cli.sink import complain, say
-from gpuready.report.page import problem
-from gpuready.report.result import INTERRUPTED, VERBS, Error, Run
+from gpuready.result.model import INTERRUPTED, VERBS, Error, Run
+from gpuready.result.page import problem
 
 
 def interrupted(argv: Sequence[str]) -> int:

@@ -10,8 +10,8 @@ from gpuready.base.errors import UsageError
 from gpuready.cli.options import HostVerb, inventory_options
 from gpuready.cli.request import request
 from gpuready.cli.sink import say
-from gpuready.report.render import LISTING_FORMATS
-from gpuready.report.result import HostResult, Run
+from gpuready.result.model import HostResult, Run
+from gpuready.result.render import LISTING_FORMATS
 
 _HELP = """Show the hosts of an inventory: address, groups, and where each value of their specs comes from.
 

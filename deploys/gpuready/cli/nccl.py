@@ -14,8 +14,8 @@ from gpuready.cli.output import printed
 from gpuready.cli.request import Request, request
 from gpuready.network import torch
 from gpuready.network.nccl_settings import Settings, cluster
-from gpuready.report.nccl import FORMS, Nccl, nccl, text
-from gpuready.report.result import HostResult, Run
+from gpuready.result.model import HostResult, Run
+from gpuready.result.nccl import FORMS, Nccl, nccl, text
 from gpuready.tools.fabric.launch import EPHEMERAL, MASTER_PORT, Job, Launch, NcclError, line, master, notes
 
 _HELP = """Print the NCCL settings of each host: ports, GIDs and interface, or why they are unknown.

@@ -16,7 +16,7 @@ from gpuready.evaluate import compared, judged, plan_batches
 from gpuready.inventory.hosts import HostEntry
 from gpuready.model.state import NodeState
 from gpuready.node import NODE
-from gpuready.report.result import HostResult, Run
+from gpuready.result.model import HostResult, Run
 
 
 def offline(wanted: Request, path: str) -> Run:

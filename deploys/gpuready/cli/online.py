@@ -12,7 +12,7 @@ from gpuready.cli.become import with_password
 from gpuready.cli.main import held, loaded
 from gpuready.cli.progress import reporting
 from gpuready.cli.request import Request
-from gpuready.report.result import INTERRUPTED, HostResult, Run
+from gpuready.result.model import INTERRUPTED, HostResult, Run
 
 if TYPE_CHECKING:
     from gpuready.run.fleet import Fleet

@@ -16,7 +16,7 @@ from gpuready.base.errors import UsageError
 from gpuready.cli import complete
 from gpuready.cli.main import held
 from gpuready.cli.sink import say
-from gpuready.report.render import FABRIC_FORMATS, FORMATS, LISTING_FORMATS
+from gpuready.result.render import FABRIC_FORMATS, FORMATS, LISTING_FORMATS
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: The names of the classes of disruption, in their order; a test holds them.

@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING
 from gpuready.base.errors import OutputError, UsageError, did_you_mean
 from gpuready.base.files import replace_file
 from gpuready.cli.sink import complain, write_stdout
-from gpuready.report.exitcode import exit_code
-from gpuready.report.render import FABRIC_FORMATS, FORMATS, render
-from gpuready.report.text import Painter, one_line, printable
+from gpuready.result.exitcode import exit_code
+from gpuready.result.render import FABRIC_FORMATS, FORMATS, render
+from gpuready.result.text import Painter, one_line, printable
 
 if TYPE_CHECKING:
-    from gpuready.report.result import Run
+    from gpuready.result.model import Run
 
 _FOR_MACHINES = ("json", "jsonl", "junit", "csv", "svg", "html", "github", "gitlab", "human")
 #: Without a host these have nothing to show on stdout: stderr names the error.
@@ -102,7 +102,7 @@ def deliver(run: Run, wanted: Sequence[Target], *, color: str = "auto", detailed
     if run.interrupted:
         complain("gpuready: interrupted\n")
     elif run.error is not None:
-        from gpuready.report.page import problem
+        from gpuready.result.page import problem
 
         complain(problem(run.error.message, run.error.remedy, color=use_color(color, sys.stderr)))
     told = not run.hosts and "image" not in run.parts  # stderr has shown the error
@@ -147,8 +147,8 @@ def begin() -> None:
 def printed(run: Run, text: str, wanted: Sequence[Target], *, color: str = "auto") -> int:
     """As :func:`deliver`, with ``text`` on stdout; what is wrong with hosts, and notes, go to stderr."""
     from gpuready.base.host_list import hostlist
-    from gpuready.report.blocks import error_blocks, note_blocks
-    from gpuready.report.page import problem
+    from gpuready.result.blocks import error_blocks, note_blocks
+    from gpuready.result.page import problem
 
     on = use_color(color, sys.stderr)
     for (_, message, remedy), hosts in error_blocks(run).items():
@@ -163,7 +163,7 @@ def printed(run: Run, text: str, wanted: Sequence[Target], *, color: str = "auto
 
 def tell_skipped(run: Run, color: str = "auto") -> None:
     """Who is left alone, on stderr: for verbs whose stdout has another form."""
-    from gpuready.report.human import skipped_lines
+    from gpuready.result.human import skipped_lines
 
     complain("".join(f"{line}\n" for line in skipped_lines(run, Painter(use_color(color, sys.stderr)))))
 

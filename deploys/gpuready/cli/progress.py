@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from gpuready.base.host_list import hostlist
 from gpuready.cli.sink import complain
-from gpuready.report.mask import mask_text
-from gpuready.report.result import OUTCOMES
-from gpuready.report.text import count, cut, one_line, printable
+from gpuready.result.mask import mask_text
+from gpuready.result.model import OUTCOMES
+from gpuready.result.text import count, cut, one_line, printable
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -18,7 +18,7 @@ from gpuready.tools.attach.move_plan import Asked
 
 if TYPE_CHECKING:
     from gpuready.cli.online import Work
-    from gpuready.report.result import Run
+    from gpuready.result.model import Run
 
 _HELP = """Move an RDMA device and its network interface into a running container, or back to the host.
 

@@ -12,10 +12,10 @@ from gpuready.base.errors import UsageError
 from gpuready.cli.complete import files
 from gpuready.cli.options import COLOR, Verb, output
 from gpuready.cli.output import targets, use_color, write
-from gpuready.report.render import FABRIC_FORMATS, formats, render
+from gpuready.result.render import FABRIC_FORMATS, formats, render
 
 if TYPE_CHECKING:
-    from gpuready.report.result import Run
+    from gpuready.result.model import Run
 
 _HELP = """Show a result document in any format, or what changed between two. Does not connect.
 
@@ -51,7 +51,7 @@ def command(document: str, after: str | None, output: tuple[str, ...], color: st
                     remedy=f"one of {', '.join(fitting)}",
                 )
         return write([(each, render(run, code, each.form, color=on and each.path is None)) for each in wanted], 0)
-    from gpuready.report import changes
+    from gpuready.result import changes
 
     other, its_code = _read(after)
     if run.verb != other.verb:
@@ -70,7 +70,7 @@ def command(document: str, after: str | None, output: tuple[str, ...], color: st
 
 def _read(path: str) -> tuple[Run, int]:
     from gpuready.cli.documents import read_json
-    from gpuready.report.document import DocumentError, read
+    from gpuready.result.document import DocumentError, read
 
     found = read_json(path, DocumentError, "a result document is what --output json:PATH writes")
     try:

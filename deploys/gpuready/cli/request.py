@@ -12,8 +12,8 @@ from gpuready.contract.rollout import MAX_FAIL
 from gpuready.inventory.extra import Extra, extra_values
 from gpuready.inventory.hosts import HostEntry, Skipped, load
 from gpuready.model import probe
-from gpuready.report.render import FORMATS
-from gpuready.report.result import Run
+from gpuready.result.model import Run
+from gpuready.result.render import FORMATS
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ _HELP = """Print a JSON Schema: of the inventory's gpuready block, or of the res
 @click.argument("which", type=click.Choice(["inventory", "result"]), default="inventory")
 def command(which: str) -> int:
     if which == "result":
-        from gpuready.report.document import result_schema
+        from gpuready.result.document import result_schema
 
         say(json.dumps(result_schema(), indent=2))
     else:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
 from gpuready.base.errors import OutputError
-from gpuready.report.text import printable
+from gpuready.result.text import printable
 
 
 class Sink:
@@ -38,7 +38,7 @@ class Sink:
     def _write(self, text: str) -> int:
         given = len(text)
         if self._masks:
-            from gpuready.report.mask import mask_text  # its patterns take time to compile, and help needs none
+            from gpuready.result.mask import mask_text  # its patterns take time to compile, and help needs none
 
             text = mask_text(text)
         safe = printable(text)

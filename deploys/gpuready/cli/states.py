@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from gpuready.base.errors import GpureadyError
 from gpuready.cli.documents import read_json
 from gpuready.model.state import NodeState
-from gpuready.report.result import SCHEMA
+from gpuready.result.model import SCHEMA
 
 
 class StateError(GpureadyError):

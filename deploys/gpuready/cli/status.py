@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpuready.cli.options import STATE, HostVerb, status_options
-from gpuready.report.render import LISTING_FORMATS
+from gpuready.result.render import LISTING_FORMATS
 
 if TYPE_CHECKING:
     from gpuready.inventory.hosts import HostEntry
-    from gpuready.report.result import HostResult
+    from gpuready.result.model import HostResult
 
 _HELP = """Show the state of each node: when apply last changed it, with which release and spec, and what changed since.
 

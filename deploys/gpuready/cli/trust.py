@@ -18,8 +18,8 @@ from gpuready.cli.sink import say
 from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.hosts import HostEntry
 from gpuready.operations.knownhosts import Judgement, KnownHosts, Status, stored
-from gpuready.report.page import problem
-from gpuready.report.text import count
+from gpuready.result.page import problem
+from gpuready.result.text import count
 
 _HELP = """Show the SSH host keys, and store them in known_hosts after you confirm. It does not log in.
 

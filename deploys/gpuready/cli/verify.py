@@ -13,7 +13,7 @@ from gpuready.cli.options import STATE, HostVerb, Number, run_options
 if TYPE_CHECKING:
     from gpuready.cli.online import Work
     from gpuready.model.spec import NodeSpec
-    from gpuready.report.result import HostResult
+    from gpuready.result.model import HostResult
 
 #: Seconds of load, without --seconds.
 SECONDS = 10

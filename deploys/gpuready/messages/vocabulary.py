@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from gpuready.contract.check import STATUSES, Level
 from gpuready.contract.component import Disruption
-from gpuready.report.exitcode import MEANING
-from gpuready.report.result import OUTCOMES
+from gpuready.result.exitcode import MEANING
+from gpuready.result.model import OUTCOMES
 
 
 class Term(NamedTuple):
@@ -60,7 +60,7 @@ _OUTCOMES = {
     "skipped": ("The host is in the inventory, but gpuready leaves it alone: nothing there says that it manages the host. "
                 "The report gives the reason.", "add gpuready: {} to the host's variables, or choose other hosts"),
 }  # fmt: skip
-#: What became of one component (:func:`gpuready.report.blocks.status_text`), where no outcome has that name.
+#: What became of one component (:func:`gpuready.result.blocks.status_text`), where no outcome has that name.
 _COMPONENTS = {
     "blocked": ("The component cannot reach what the spec asks for, or cannot be compared. Nothing of it was changed.",
                 "the text after 'blocked:' says why and what to do; then run gpuready plan again"),

@@ -15,7 +15,7 @@ from gpuready.contract.component import Disruption
 from gpuready.model import probe
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
-from gpuready.report.result import Reboot
+from gpuready.result.model import Reboot
 
 _KEY = "gpuready"
 #: Called with a host's name and its current activity ("connect", "probe", "apply toolkit", ...).

@@ -24,9 +24,9 @@ from gpuready.operations.context import context
 from gpuready.operations.node_state import forget, settled_state
 from gpuready.operations.reboot import reboot
 from gpuready.operations.step import Failed
-from gpuready.report.human import skipped_lines
-from gpuready.report.result import Run
-from gpuready.report.text import Painter, printable
+from gpuready.result.human import skipped_lines
+from gpuready.result.model import Run
+from gpuready.result.text import Painter, printable
 
 
 def hosts(inventory: str | Path) -> list[tuple[str, dict[str, Any]]]:

@@ -29,7 +29,7 @@ from gpuready.operations.context import context
 from gpuready.operations.node_state import forget, forget_outdated, node_state
 from gpuready.operations.step import Failed, Pending, ResultUnknown, last_line, reconnect, run_step, show
 from gpuready.operations.transport import ask, hang_up
-from gpuready.report.result import Reboot
+from gpuready.result.model import Reboot
 
 #: Seconds between two attempts to connect, for one attempt, and for services to start once the node answers.
 _PAUSE, _LOOK, _SERVICES = 2, 45, 180

@@ -24,8 +24,8 @@ from gpuready.operations.context import context
 from gpuready.operations.ssh import connect
 from gpuready.operations.transport import ConnectionLost, hang_up, run_script
 from gpuready.operations.upload import upload
-from gpuready.report.mask import mask_text
-from gpuready.report.text import printable
+from gpuready.result.mask import mask_text
+from gpuready.result.text import printable
 
 #: Seconds in which to reconnect, before the first pause between two attempts, and the longest pause.
 _RECONNECT, _PAUSE, _LONGEST_PAUSE = 30, 0.5, 4.0

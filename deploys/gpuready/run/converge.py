@@ -19,7 +19,7 @@ from gpuready.operations import lock
 from gpuready.operations.context import context
 from gpuready.operations.node_state import forget, host_plan, node_state, probed, settled_state
 from gpuready.operations.watchdog import holding
-from gpuready.report.result import ComponentResult, Error, HostResult, Run
+from gpuready.result.model import ComponentResult, Error, HostResult, Run
 from gpuready.run.fleet import Fleet
 from gpuready.tools.status.record import outcome, record
 

@@ -39,7 +39,7 @@ from gpuready.operations.interrupts import signals_to_main
 from gpuready.operations.observer import timed
 from gpuready.operations.transport import hang_up, is_up
 from gpuready.operations.watchdog import working
-from gpuready.report.result import HostResult, Run
+from gpuready.result.model import HostResult, Run
 
 CONNECT_TIMEOUT = 10
 CONNECT_LIMIT = 45

@@ -12,9 +12,9 @@ from jsonschema import Draft202012Validator
 from gpuready.base.errors import ConvergeError, RefusedError
 from gpuready.base.records import ProbeError
 from gpuready.components.nccl.spec import Nccl
-from gpuready.report.document import document, result_schema
-from gpuready.report.human import human
-from gpuready.report.result import HostResult, Run
+from gpuready.result.document import document, result_schema
+from gpuready.result.human import human
+from gpuready.result.model import HostResult, Run
 from gpuready.tools.attach.decide import attach
 from gpuready.tools.attach.detach import detach, nothing_on_record
 from gpuready.tools.attach.facts import Look, read

@@ -13,15 +13,15 @@ from gpuready.components.toolkit_config.state import CONFIG
 from gpuready.cuda.facts import CompatLib
 from gpuready.cuda.predict import BY_ENTRYPOINT, Prediction
 from gpuready.model.state import NodeState
-from gpuready.report.annotations import notes
-from gpuready.report.compat_report import JudgedImage, images, told
-from gpuready.report.document import document, read
-from gpuready.report.ending import host_word
-from gpuready.report.exitcode import exit_code
-from gpuready.report.human import human
-from gpuready.report.junit import junit
-from gpuready.report.result import HostResult, Run
-from gpuready.report.text import Painter
+from gpuready.result.annotations import notes
+from gpuready.result.compat_report import JudgedImage, images, told
+from gpuready.result.document import document, read
+from gpuready.result.ending import host_word
+from gpuready.result.exitcode import exit_code
+from gpuready.result.human import human
+from gpuready.result.junit import junit
+from gpuready.result.model import HostResult, Run
+from gpuready.result.text import Painter
 from gpuready.tools.compat.answer import Answer as Predicted
 from gpuready.tools.compat.trace import Trace
 from gpuready.tools.compat.trace_facts import cli_lines, container, debug_log

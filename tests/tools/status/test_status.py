@@ -17,13 +17,13 @@ from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Driver, File, NodeState
 from gpuready.node import NODE as COMPONENTS
 from gpuready.operations.active import script
-from gpuready.report.document import document, read
-from gpuready.report.exitcode import exit_code
-from gpuready.report.html import html
-from gpuready.report.human import human
-from gpuready.report.mask import mask_state
-from gpuready.report.result import HostResult, Run
-from gpuready.report.text import printable
+from gpuready.result.document import document, read
+from gpuready.result.exitcode import exit_code
+from gpuready.result.html import html
+from gpuready.result.human import human
+from gpuready.result.mask import mask_state
+from gpuready.result.model import HostResult, Run
+from gpuready.result.text import printable
 from gpuready.tools.status.record import PATH, Outcome, Record, last_record, outcome, record, spec_hash
 from gpuready.tools.status.status import Status, status_of
 from tests.command import VALIDATOR, Exits

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pyinfra.api.host import Host
 
 from gpuready.operations.images import trace_images
-from gpuready.report.result import Run
+from gpuready.result.model import Run
 from gpuready.run.converge import look_at_images
 from gpuready.run.fleet import Fleet
 

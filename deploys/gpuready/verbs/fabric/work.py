@@ -26,8 +26,8 @@ from gpuready.operations.node_state import settled_state
 from gpuready.operations.pair import run_test
 from gpuready.operations.training import run_training
 from gpuready.operations.transport import is_up
-from gpuready.report.fabric import Fabric
-from gpuready.report.result import CheckResult, Error, Run
+from gpuready.result.fabric import Fabric
+from gpuready.result.model import CheckResult, Error, Run
 from gpuready.run.fleet import Fleet
 from gpuready.tools.fabric import training
 from gpuready.tools.fabric.checks import judge_host

@@ -17,7 +17,7 @@ from gpuready.contract.component import Disruption
 from gpuready.operations.context import context
 from gpuready.operations.step import Pending, StepCommand
 from gpuready.operations.transport import run_script
-from gpuready.report.result import ComponentResult, Run
+from gpuready.result.model import ComponentResult, Run
 from gpuready.run.fleet import Fleet
 from gpuready.tools.attach.decide import attach
 from gpuready.tools.attach.detach import detach, nothing_on_record

@@ -13,8 +13,8 @@ from gpuready.model.spec import NodeSpec
 from gpuready.operations import lock
 from gpuready.operations.node_state import node_state
 from gpuready.operations.stress import has_torch, run_diag, run_stress
-from gpuready.report.result import CheckResult, Run
-from gpuready.report.stress import LoadedGpu
+from gpuready.result.model import CheckResult, Run
+from gpuready.result.stress import LoadedGpu
 from gpuready.run.converge import look, run_checks
 from gpuready.run.fleet import Fleet
 

@@ -7,13 +7,13 @@ GitLab and GitHub actions read, too.
 
 import xml.etree.ElementTree as ET
 
-from gpuready.report.blocks import keys, status_text
-from gpuready.report.compat_report import JudgedImage, images, told
-from gpuready.report.exitcode import counts
-from gpuready.report.fabric import Fabric, fabric
-from gpuready.report.result import CheckResult, ComponentResult, Error, HostResult, Run
-from gpuready.report.text import Painter
-from gpuready.report.xml import document
+from gpuready.result.blocks import keys, status_text
+from gpuready.result.compat_report import JudgedImage, images, told
+from gpuready.result.exitcode import counts
+from gpuready.result.fabric import Fabric, fabric
+from gpuready.result.model import CheckResult, ComponentResult, Error, HostResult, Run
+from gpuready.result.text import Painter
+from gpuready.result.xml import document
 from gpuready.tools.fabric.verdict import Finding
 
 _COUNTED = ("failure", "error", "skipped")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpuready.report.result import Run
-from gpuready.report.text import Painter, columns
+from gpuready.result.model import Run
+from gpuready.result.text import Painter, columns
 
 if TYPE_CHECKING:
     from gpuready.tools.status.status import Status

@@ -4,8 +4,8 @@ import json
 import re
 from dataclasses import dataclass, field
 
-from gpuready.report.mask import mask_value
-from gpuready.report.result import (
+from gpuready.result.mask import mask_value
+from gpuready.result.model import (
     DISRUPTIONS,
     CheckResult,
     ComponentResult,
@@ -15,7 +15,7 @@ from gpuready.report.result import (
     UnknownValue,
     Value,
 )
-from gpuready.report.text import grouped, one_line
+from gpuready.result.text import grouped, one_line
 
 #: Verdicts that are shown, the worst first; the rest is only counted.
 SHOWN = ("fail", "unknown", "warn")

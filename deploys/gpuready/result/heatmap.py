@@ -8,10 +8,10 @@ colour alone. Written by hand: SVG 1.1, no library. Each cell's title is what a 
 import xml.etree.ElementTree as ET
 from statistics import median
 
-from gpuready.report.fabric import fabric
-from gpuready.report.matrix import Matrix, matrices, shown
-from gpuready.report.result import Run
-from gpuready.report.xml import document
+from gpuready.result.fabric import fabric
+from gpuready.result.matrix import Matrix, matrices, shown
+from gpuready.result.model import Run
+from gpuready.result.xml import document
 from gpuready.tools.fabric.commands import TESTS
 from gpuready.tools.fabric.verdict import Finding
 

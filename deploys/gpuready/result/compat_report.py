@@ -10,12 +10,12 @@ from gpuready.base.host_list import hostlist
 from gpuready.base.part import OPTIONAL, OneOf, Part
 from gpuready.base.versions import driver
 from gpuready.cuda.predict import MINOR_LIMITS, RUNS, VERDICTS
-from gpuready.report.page import page
-from gpuready.report.text import Painter, columns, count, grouped
+from gpuready.result.page import page
+from gpuready.result.text import Painter, columns, count, grouped
 from gpuready.tools.compat.trace import Trace
 
 if TYPE_CHECKING:
-    from gpuready.report.result import HostResult, Run
+    from gpuready.result.model import HostResult, Run
     from gpuready.tools.compat.answer import Answer
 
 _STYLE = {True: "green", False: "red"}

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from gpuready.model.state import Docker, NodeState, Unknown
-from gpuready.report.result import Run
-from gpuready.report.text import Painter, count
+from gpuready.result.model import Run
+from gpuready.result.text import Painter, count
 
 
 def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:

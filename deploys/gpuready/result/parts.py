@@ -1,13 +1,16 @@
-"""What one verb adds to the result: its keys in the document, and the form of each."""
+"""What one verb adds to the result: its keys in the document, and the form of each.
+
+A verb defines its part beside the ``blocks`` that show it to people, and adds both here and to human.py.
+"""
 
 from typing import Any
 
 from gpuready.inventory.listing import Listed
 from gpuready.model.state import NodeState
-from gpuready.report.compat_report import JudgedImage
-from gpuready.report.fabric import Fabric
-from gpuready.report.nccl import Nccl
-from gpuready.report.stress import LoadedGpu
+from gpuready.result.compat_report import JudgedImage
+from gpuready.result.fabric import Fabric
+from gpuready.result.nccl import Nccl
+from gpuready.result.stress import LoadedGpu
 from gpuready.tools.attach.status import Attached
 from gpuready.tools.run_args.arguments import Argument
 from gpuready.tools.status.status import Status

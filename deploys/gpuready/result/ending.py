@@ -5,12 +5,12 @@ It says "ready" only if a GPU check ran on every host. Without one, it only says
 
 from collections import Counter
 
-from gpuready.report import blocks
-from gpuready.report.attached import attached
-from gpuready.report.compat_report import images, tally
-from gpuready.report.exitcode import counts, meaning
-from gpuready.report.result import HostResult, Run
-from gpuready.report.text import Painter, columns, count
+from gpuready.result import blocks
+from gpuready.result.attached import attached
+from gpuready.result.compat_report import images, tally
+from gpuready.result.exitcode import counts, meaning
+from gpuready.result.model import HostResult, Run
+from gpuready.result.text import Painter, columns, count
 
 _OUTCOMES = {
     "ok": ("ok", "green"),
@@ -141,7 +141,7 @@ def _examined(host: HostResult) -> bool:
 
 
 def _tests(run: Run) -> str:
-    from gpuready.report import fabric
+    from gpuready.result import fabric
 
     return fabric.ending(run.parts["fabric"])
 

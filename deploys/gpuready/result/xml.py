@@ -2,8 +2,8 @@
 
 import xml.etree.ElementTree as ET
 
-from gpuready.report.mask import mask_text
-from gpuready.report.text import printable
+from gpuready.result.mask import mask_text
+from gpuready.result.text import printable
 
 
 def document(root: ET.Element) -> str:

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpuready.base.host_list import hostlist
-from gpuready.report import blocks, compat_report
-from gpuready.report.exitcode import counts
-from gpuready.report.mask import mask_text
-from gpuready.report.result import Run
-from gpuready.report.text import Painter, printable
+from gpuready.result import blocks, compat_report
+from gpuready.result.exitcode import counts
+from gpuready.result.mask import mask_text
+from gpuready.result.model import Run
+from gpuready.result.text import Painter, printable
 
 #: GitHub shows so many of a kind for a step.
 _MOST_OF_A_KIND = 10

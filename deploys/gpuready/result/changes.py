@@ -10,14 +10,14 @@ from typing import Any
 from gpuready.base.host_list import hostlist
 from gpuready.gpu.stress import WORDS
 from gpuready.gpu.stress_figures import margin
-from gpuready.report import blocks
-from gpuready.report.compat_report import images
-from gpuready.report.ending import host_word
-from gpuready.report.mask import mask_text
-from gpuready.report.page import page
-from gpuready.report.result import HostResult, Run
-from gpuready.report.stress import loaded
-from gpuready.report.text import Painter, count, grouped
+from gpuready.result import blocks
+from gpuready.result.compat_report import images
+from gpuready.result.ending import host_word
+from gpuready.result.mask import mask_text
+from gpuready.result.model import HostResult, Run
+from gpuready.result.page import page
+from gpuready.result.stress import loaded
+from gpuready.result.text import Painter, count, grouped
 
 SCHEMA = "gpuready/changes/1"
 #: The kinds of changes that are shown, in this order. ``summary`` is not: a check says something else, with the same

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from gpuready.base.host_list import hostlist
 from gpuready.base.part import Count, Part
-from gpuready.report.mask import mask_text
-from gpuready.report.matrix import Matrix, matrices, shown
-from gpuready.report.page import labelled
-from gpuready.report.result import Run
-from gpuready.report.text import Painter, columns, count, grouped, lines, printable
+from gpuready.result.mask import mask_text
+from gpuready.result.matrix import Matrix, matrices, shown
+from gpuready.result.model import Run
+from gpuready.result.page import labelled
+from gpuready.result.text import Painter, columns, count, grouped, lines, printable
 from gpuready.tools.fabric.commands import TESTS
 from gpuready.tools.fabric.run import FabricRun
 from gpuready.tools.fabric.verdict import Finding

@@ -1,7 +1,7 @@
 """The result of a run, host by host: the verbs fill it, and the renderers read it and nothing else. Pure data.
 
-:class:`Summary` and :class:`Host` are the result document (:mod:`gpuready.report.document`). What only one verb
-says is a part, under a key of :mod:`gpuready.report.parts`.
+:class:`Summary` and :class:`Host` are the result document (:mod:`gpuready.result.document`). What only one verb
+says is a part, under a key of :mod:`gpuready.result.parts`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from gpuready.base.host_list import hostlist
 from gpuready.contract.check import DECIDE, UNDECIDED
 from gpuready.inventory.hosts import CHOOSE, THIS_MACHINE
-from gpuready.report.blocks import (
+from gpuready.result.blocks import (
     DiffBlock,
     consequences,
     diff_blocks,
@@ -18,11 +18,11 @@ from gpuready.report.blocks import (
     skipped_blocks,
     verdict_blocks,
 )
-from gpuready.report.brief import MOST_HOSTS, summary_lines
-from gpuready.report.ending import ending, host_lines
-from gpuready.report.page import labelled, page, problem
-from gpuready.report.result import CheckResult, Run
-from gpuready.report.text import Painter, count, lines, one_line
+from gpuready.result.brief import MOST_HOSTS, summary_lines
+from gpuready.result.ending import ending, host_lines
+from gpuready.result.model import CheckResult, Run
+from gpuready.result.page import labelled, page, problem
+from gpuready.result.text import Painter, count, lines, one_line
 
 CLASSES = {
     "none": "nothing is disturbed",
@@ -47,7 +47,7 @@ _STATUS = {"fail": "red", "unknown": "yellow", "warn": "yellow"}
 
 
 def human(run: Run, code: int, *, color: bool = False) -> str:
-    """The whole report, ending in a newline; it is for :func:`gpuready.report.text.printable`."""
+    """The whole report, ending in a newline; it is for :func:`gpuready.result.text.printable`."""
     paint = Painter(color)
     parts = [[_headline(run)], _errors(run, paint), *(() if run.diff_shown else _diffs(run, paint)), _batches(run)]
     if "fabric" not in run.parts:
@@ -68,12 +68,12 @@ def part_blocks(run: Run, paint: Painter) -> Iterator[Iterable[str]]:
     kinds = {*run.parts, *(kind for host in run.hosts for kind in host.parts)}
     for kind, module in _PARTS.items():
         if kind in kinds:
-            yield from importlib.import_module(f"gpuready.report.{module}").blocks(run, paint)
+            yield from importlib.import_module(f"gpuready.result.{module}").blocks(run, paint)
 
 
 def _headline(run: Run) -> str:
     if "fabric" in run.parts:
-        from gpuready.report import fabric
+        from gpuready.result import fabric
 
         return fabric.headline(run, run.parts["fabric"])
     source = f" of {run.shown_source}" if run.source else ""

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from gpuready.base.host_list import hostlist
 from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.listing import Listed, Setting
-from gpuready.report.human import note_lines, skipped_lines
-from gpuready.report.mask import mask_value
-from gpuready.report.page import page
-from gpuready.report.result import HostResult, Run
-from gpuready.report.text import Painter, columns, count, grouped
+from gpuready.result.human import note_lines, skipped_lines
+from gpuready.result.mask import mask_value
+from gpuready.result.model import HostResult, Run
+from gpuready.result.page import page
+from gpuready.result.text import Painter, columns, count, grouped
 
 #: Columns of a value; a longer one pushes its place to the right.
 _WIDEST = 32

@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from gpuready.base.host_list import hostlist
-from gpuready.report.blocks import of_any_host
-from gpuready.report.ending import host_style, host_word
-from gpuready.report.exitcode import counts
-from gpuready.report.mask import mask_text
-from gpuready.report.result import HostResult, Run
-from gpuready.report.text import Painter, count, cut, grouped, one_line
+from gpuready.result.blocks import of_any_host
+from gpuready.result.ending import host_style, host_word
+from gpuready.result.exitcode import counts
+from gpuready.result.mask import mask_text
+from gpuready.result.model import HostResult, Run
+from gpuready.result.text import Painter, count, cut, grouped, one_line
 
 #: Of more hosts, the report ends in groups instead of a line for each.
 MOST_HOSTS = 50

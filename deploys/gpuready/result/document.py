@@ -18,10 +18,10 @@ from gpuready import __version__
 from gpuready.base.errors import GpureadyError
 from gpuready.base.part import Part
 from gpuready.model.state import NodeState
-from gpuready.report import parts
-from gpuready.report.exitcode import ORDER
-from gpuready.report.mask import mask, mask_state, mask_text, mask_value
-from gpuready.report.result import SCHEMA, Host, HostResult, Run, Summary
+from gpuready.result import parts
+from gpuready.result.exitcode import ORDER
+from gpuready.result.mask import mask, mask_state, mask_text, mask_value
+from gpuready.result.model import SCHEMA, Host, HostResult, Run, Summary
 
 _OTHER = "use the release of gpuready that wrote it"
 #: Hosts share most of their texts.

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from gpuready.base.host_list import hostlist
-from gpuready.report.result import Run
-from gpuready.report.text import Painter, grouped
+from gpuready.result.model import Run
+from gpuready.result.text import Painter, grouped
 from gpuready.tools.run_args.arguments import Argument
 
 

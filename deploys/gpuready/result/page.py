@@ -5,8 +5,8 @@ Apart from text.py, because ``--help`` needs no masks.
 
 from collections.abc import Iterable
 
-from gpuready.report.mask import mask_text
-from gpuready.report.text import Painter, lines, one_line
+from gpuready.result.mask import mask_text
+from gpuready.result.text import Painter, lines, one_line
 
 
 def page(parts: Iterable[Iterable[str]]) -> str:

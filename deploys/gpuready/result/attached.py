@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gpuready.report.result import HostResult, Run
-from gpuready.report.text import Painter
+from gpuready.result.model import HostResult, Run
+from gpuready.result.text import Painter
 
 if TYPE_CHECKING:
     from gpuready.tools.attach.status import Attached

@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gpuready.report.result import Run
+    from gpuready.result.model import Run
 
 FORMATS = ("human", "json", "jsonl", "junit", "html", "github", "gitlab")
 #: Of the tests between hosts: a table, and a picture of the matrices.
@@ -26,37 +26,37 @@ def formats(verb: str) -> tuple[str, ...]:
 def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
     """``run`` in one of the formats (a fabric's: :data:`FABRIC_FORMATS`), ending in a newline; colours are human's."""
     if form == "human" and "image" in run.parts:
-        from gpuready.report.compat_report import answer_page
+        from gpuready.result.compat_report import answer_page
 
         return answer_page(run.parts["image"], color=color)
     if form == "human" and run.verb == "inventory":
-        from gpuready.report.inventory import listing
+        from gpuready.result.inventory import listing
 
         return listing(run, color=color)
     if form == "human":
-        from gpuready.report.human import human
+        from gpuready.result.human import human
 
         return human(run, code, color=color)
     if form == "junit":
-        from gpuready.report.junit import junit
+        from gpuready.result.junit import junit
 
         return junit(run, code)
     if form in ("github", "gitlab"):
-        from gpuready.report import annotations
+        from gpuready.result import annotations
 
         return annotations.github(run) if form == "github" else annotations.gitlab(run)
     if form == "csv":
-        from gpuready.report.fabric import csv_table
+        from gpuready.result.fabric import csv_table
 
         return csv_table(run)
     if form == "svg":
-        from gpuready.report.heatmap import svg
+        from gpuready.result.heatmap import svg
 
         return svg(run)
-    from gpuready.report.document import document, host_document, read, summary
+    from gpuready.result.document import document, host_document, read, summary
 
     if form == "html":
-        from gpuready.report.html import html
+        from gpuready.result.html import html
 
         return html(*read(document(run, code)))  # a document is masked
     if form == "json":

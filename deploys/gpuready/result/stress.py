@@ -10,7 +10,7 @@ from gpuready.gpu.stress_figures import Figure
 
 if TYPE_CHECKING:
     from gpuready.gpu.stress_figures import Gpu
-    from gpuready.report.result import HostResult
+    from gpuready.result.model import HostResult
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from gpuready.base.part import OPTIONAL, Count, OneOf, Part
 from gpuready.network import torch
 from gpuready.network.discovery import Chosen, Refused
 from gpuready.network.nccl_settings import Settings
-from gpuready.report.result import HostResult, Run
-from gpuready.report.text import Painter, columns, grouped
+from gpuready.result.model import HostResult, Run
+from gpuready.result.text import Painter, columns, grouped
 from gpuready.tools.fabric.launch import Launch, assignment
 
 FORMS = ("conf", "env", "docker", "k8s")

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpuready.base.host_list import hostlist
-from gpuready.report import blocks, compat_report
-from gpuready.report.ending import ending, host_counts, host_style, host_word
-from gpuready.report.exitcode import meaning
-from gpuready.report.human import CLASSES, consequence_lines, part_blocks, skipped_lines
-from gpuready.report.result import CheckResult, ComponentResult, HostResult, Run
-from gpuready.report.text import Painter, count, grouped, one_line, printable
+from gpuready.result import blocks, compat_report
+from gpuready.result.ending import ending, host_counts, host_style, host_word
+from gpuready.result.exitcode import meaning
+from gpuready.result.human import CLASSES, consequence_lines, part_blocks, skipped_lines
+from gpuready.result.model import CheckResult, ComponentResult, HostResult, Run
+from gpuready.result.text import Painter, count, grouped, one_line, printable
 
 if TYPE_CHECKING:
     import jinja2
@@ -113,7 +113,7 @@ class Section:
 
 
 def html(run: Run, code: int) -> str:
-    """The page, ending in a newline. ``run`` is of a document (:mod:`gpuready.report.document`), so it is masked."""
+    """The page, ending in a newline. ``run`` is of a document (:mod:`gpuready.result.document`), so it is masked."""
     style, code_of_filter = _asset("style.css"), _asset("filter.js")
     diffs, verdicts = blocks.diff_blocks(run), blocks.verdict_blocks(run)
     sections = _sections(run, diffs, verdicts)
@@ -266,6 +266,6 @@ def _picture(run: Run) -> Any:
         return ""
     from markupsafe import Markup
 
-    from gpuready.report.heatmap import svg
+    from gpuready.result.heatmap import svg
 
     return Markup(svg(run).partition("\n")[2].replace("<svg ", '<svg role="img" aria-labelledby="fabric" ', 1))
