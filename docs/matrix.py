@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuready.base.versions import numbers
+from gpuready.compat.answer import answer
+from gpuready.compat.fixes import official
 from gpuready.cuda import tables
 from gpuready.cuda.facts import Host, Image
 from gpuready.cuda.predict import Prediction
-from gpuready.tools.compat.answer import answer
-from gpuready.tools.compat.fixes import official
 
 GRID = Path(__file__).parents[1] / "tests" / "cuda" / "matrix.txt"
 DRIVERS = (

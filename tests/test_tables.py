@@ -48,7 +48,7 @@ NO_FACTS = {
     "base/documents.py": "the running Python",
     "cuda/tables.py": "unknown",
     "result/junit.py": "seconds",
-    "tools/render/kubernetes.py": "of a format",
+    "verbs/render/kubernetes.py": "of a format",
 }
 
 

@@ -1,5 +1,6 @@
 """The catalogue of checks, in the order in which an operator would look."""
 
+from gpuready.compat import checks as images
 from gpuready.components.cdi import checks as cdi
 from gpuready.components.containerd import checks as containerd
 from gpuready.components.crio import checks as crio
@@ -17,6 +18,7 @@ from gpuready.components.toolkit_config import checks as toolkit_config
 from gpuready.components.wheels import checks as wheels
 from gpuready.contract.config_checks import config_checks
 from gpuready.contract.question import Questions
+from gpuready.fabric import checks as fabric
 from gpuready.gpu import (
     diag,
     gpus,
@@ -33,8 +35,6 @@ from gpuready.gpu import (
     xids,
 )
 from gpuready.node import NODE
-from gpuready.tools.compat import checks as images
-from gpuready.tools.fabric import checks as fabric
 
 CATALOGUE = (
     *node.CHECKS,

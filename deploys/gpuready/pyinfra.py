@@ -2,7 +2,7 @@
 
 Each component is a deploy of its name; ``converge`` runs them all in order, and ``verify`` fails if a check fails. The
 spec is the host's data ``gpuready``: a mapping as in an inventory, from pyinfra's inventory or group data; or that of
-gpuready's own inventory (:func:`gpuready.operations.door.hosts`). Deploys that follow each other share one exec that
+gpuready's own inventory (:func:`gpuready.run.door.hosts`). Deploys that follow each other share one exec that
 reads the node; after somebody else's operation they read it again. ``verify`` always does.
 """
 
@@ -19,10 +19,10 @@ from gpuready.inventory.build import build
 from gpuready.inventory.source_values import located
 from gpuready.model.spec import NodeSpec
 from gpuready.node import NODE
-from gpuready.operations import door
 from gpuready.operations.component import component
 from gpuready.operations.context import Context, begin, has_begun
 from gpuready.operations.reboot import reboot as _reboot
+from gpuready.run import door
 
 _BY_NAME = {item.name: item for item in NODE}
 __all__ = ["converge", "reboot", "verify"]

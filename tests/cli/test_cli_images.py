@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from gpuready.base.errors import UsageError
-from gpuready.cli.images import is_here, read_image, registry_image
+from gpuready.compat.answer import answers
+from gpuready.compat.layers import ImageError
 from gpuready.cuda.facts import CompatLib, Host
 from gpuready.cuda.tables import gpu
-from gpuready.tools.compat.answer import answers
-from gpuready.tools.compat.layers import ImageError
-from tests.tools.compat.imagefiles import layer, oci, write_directory
+from gpuready.verbs.compat.images import is_here, read_image, registry_image
+from tests.compat.imagefiles import layer, oci, write_directory
 
 
 def test_what_is_read_where(tmp_path: Path) -> None:

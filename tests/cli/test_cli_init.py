@@ -5,9 +5,9 @@ from pathlib import Path
 import click
 import pytest
 
-from gpuready.cli import init
 from gpuready.cli.app import run
 from gpuready.inventory.hosts import load
+from gpuready.verbs.init import command as init
 from tests.command import Exits
 
 

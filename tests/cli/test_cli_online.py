@@ -99,7 +99,7 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Answer:
     """A terminal at which somebody gives this answer."""
 
     def give(what: bool | type[Exception]) -> None:
-        monkeypatch.setattr("gpuready.cli.apply._terminal", lambda: True)
+        monkeypatch.setattr("gpuready.cli.change._terminal", lambda: True)
         monkeypatch.setattr(click, "confirm", Mock(side_effect=itertools.repeat(what)))
 
     return give

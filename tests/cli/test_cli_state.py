@@ -78,7 +78,7 @@ def test_a_surprise_on_one_host_is_that_hosts_outcome(
     def judge(catalogue: object, spec: object, state: object, host: str, **more: object) -> tuple[()]:
         return () if host == "gpu01" else 1 / 0  # type: ignore[return-value]
 
-    monkeypatch.setattr("gpuready.evaluate.run_checks", judge)
+    monkeypatch.setattr("gpuready.run.evaluate.run_checks", judge)
     told = exits(70, *files.argv("plan", recorded(gpu01=state, gpu02=state), "--output", "json"))
     hosts = told.document["hosts"]
     assert hosts["gpu01"]["outcome"] == "would_change"

@@ -12,9 +12,9 @@ from paramiko.hostkeys import HostKeys
 
 from gpuready.base.errors import UnreachableError
 from gpuready.cli.app import run
-from gpuready.cli.hostkey import target
 from gpuready.inventory.hosts import Connection
 from gpuready.operations.knownhosts import KnownHosts
+from gpuready.verbs.trust.hostkey import target
 from tests.command import Exits, write_hosts
 
 OTHER = "other.example,10.1.1.1 ssh-rsa AAAAB3NzaC1yc2E= a comment\n"

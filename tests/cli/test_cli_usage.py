@@ -181,7 +181,7 @@ def test_help_lists_every_verb_and_every_exit_code(exits: Exits) -> None:
 
 ENGINE = {"jinja2", "pyinfra"}
 PARSERS = {"yaml", "tomlkit", "packaging", "rich", "gevent", "paramiko"}
-RESULT = {"gpuready.result.document", "gpuready.tools.fabric.verdict"}
+RESULT = {"gpuready.result.document", "gpuready.fabric.verdict"}
 COMPONENTS = {"pydantic", "gpuready.node", "gpuready.catalogue", "gpuready.result.mask"}
 LIGHT: tuple[tuple[list[str], set[str]], ...] = (
     *(

@@ -10,11 +10,11 @@ from gpuready.contract import ledger
 from gpuready.contract.compare import Plan, compare
 from gpuready.contract.component import Component, Disruption, NotComparable
 from gpuready.contract.permission import users
-from gpuready.evaluate import compared
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.node import BACK, NODE
 from gpuready.result.model import HostResult
+from gpuready.run.evaluate import compared
 from tests.verdicts import root_file, root_files
 
 LIST = "/etc/apt/sources.list.d/old.list"

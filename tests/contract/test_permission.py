@@ -13,10 +13,10 @@ from gpuready.contract.compare import Plan, compare
 from gpuready.contract.component import Change, Component, Disruption
 from gpuready.contract.ledger import WriteFiles
 from gpuready.contract.permission import permission, permissions
-from gpuready.evaluate import attempted, look_back
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Container, Docker, NodeState, Package
 from gpuready.result.model import ComponentResult, Error, HostResult
+from gpuready.run.evaluate import attempted, look_back
 
 TRAIN = Container(id="1", name="train", image="registry:5000/team/pytorch:2.9", gpu=True)
 BUSY, FREE = NodeState(docker=Docker(containers=(TRAIN,))), NodeState(docker=Docker())

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from gpuready.base.errors import ConvergeError, EngineError, UnreachableError
 from gpuready.base.fields import BATCH
 from gpuready.contract.rollout import MAX_FAIL, Batch, Member, Rollout, batches
-from gpuready.evaluate import went_wrong
 from gpuready.result.exitcode import exit_code
 from gpuready.result.human import human
 from gpuready.result.model import HostResult
+from gpuready.run.evaluate import went_wrong
 from tests.report.test_report_runs import BROKEN, DOCKER, NO_RUNTIME, TOOLKIT, UNSEEN, component, host, run
 
 SIZE = st.one_of(st.integers(1, 30).map(str), st.integers(1, 100).map(lambda n: f"{n}%"))

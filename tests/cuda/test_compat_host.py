@@ -11,7 +11,7 @@ from gpuready.cuda.predict import predict
 from gpuready.gpu.compat_host import gpus_of, hosts_of
 from gpuready.model.state import Driver, NodeState, Package, Tool, Unknown
 from tests.command import Exits, Said, write_states
-from tests.tools.compat.imagefiles import archive, docker_save, layer, library
+from tests.compat.imagefiles import archive, docker_save, layer, library
 from tests.verdicts import root_files
 
 CONFIG = "/etc/nvidia-container-runtime/config.toml"

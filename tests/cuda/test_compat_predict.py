@@ -7,14 +7,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from gpuready.base.versions import Version, numbers
+from gpuready.compat.answer import answer
+from gpuready.compat.fixes import fixes, official
+from gpuready.compat.note import read_note
 from gpuready.cuda import tables
 from gpuready.cuda.facts import STACKS, CompatLib, Host, Image, Note, cannot_be, gated
 from gpuready.cuda.predict import Prediction, predict
-from gpuready.tools.compat.answer import answer
-from gpuready.tools.compat.fixes import fixes, official
-from gpuready.tools.compat.note import read_note
+from tests.compat.imagefiles import NOTE
 from tests.cuda.test_compat_require import FIRST, SECOND, THIRD
-from tests.tools.compat.imagefiles import NOTE
 
 #: The note of a released library, as the container toolkit's tests have it.
 NOTE_OF_575 = read_note(NOTE)

@@ -20,10 +20,10 @@ from gpuready.contract.check import concerning, undecided
 from gpuready.inventory.hosts import THIS_MACHINE, UNCHOSEN, Hosts, NothingChosen, Skipped, load
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Driver, NodeState
-from gpuready.operations import door
 from gpuready.result.exitcode import exit_code
 from gpuready.result.human import human
 from gpuready.result.model import HostResult, Run
+from gpuready.run import door
 from tests.command import VALIDATOR, Exits, write_states
 from tests.model.probe_answers import h200
 from tests.report.test_report_runs import STATE

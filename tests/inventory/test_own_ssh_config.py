@@ -7,9 +7,9 @@ import pytest
 from pyinfra.connectors.sshuserclient.config import SSHConfig
 
 from gpuready.base.errors import InventoryError
-from gpuready.cli.hostkey import target
 from gpuready.inventory.hosts import Connection, load
 from gpuready.operations.connection import host_data
+from gpuready.verbs.trust.hostkey import target
 from tests.command import Exits
 
 CONFIG = """\

@@ -39,7 +39,7 @@ OWN = {
     ("inventory/patterns.py", r'r"\[[^\]]*\]"'),
     ("inventory/yaml_positions.py", r"""r'[{}\[\]]|"(?:[^"\\]|\\.)*"|[^\s{}\[\],:"]+'"""),
 }
-BOUNDED = {("tools/fabric/figures.py", "_NOISE")}
+BOUNDED = {("fabric/figures.py", "_NOISE")}
 
 
 #: Values of local names that patterns are built from.

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gpuready.model.state import Container, Docker, NodeState
 from gpuready.network.discovery import Choices
 from gpuready.network.links import Link, links, remarks
-from tests.tools.fabric.fabric_samples import choices, chosen, down, unwanted
+from tests.fabric.fabric_samples import choices, chosen, down, unwanted
 
 
 def met(found: list[Link]) -> list[tuple[str, str]]:

@@ -197,5 +197,5 @@ def test_all_are_asked_of_a_node_with_everything_and_four_of_any() -> None:
 
 def test_without_a_deeper_level_than_the_files_nothing_is_started() -> None:
     spec = NodeSpec.model_validate({**FULL, "verify": FULL["verify"] | {"level": "config"}})
-    starts = {"gpu/ask-torch", "wheels/ask-wheels", "docker/ask-smoke", "containerd/ask-pod", "tools/compat/images"}
+    starts = {"gpu/ask-torch", "wheels/ask-wheels", "docker/ask-smoke", "containerd/ask-pod", "compat/images"}
     assert set(asked_of(NodeSpec.model_validate(FULL), NODE)) - set(asked_of(spec, NODE)) == starts

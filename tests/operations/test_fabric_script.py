@@ -28,7 +28,7 @@ def environment(place: Path, torch: str) -> Path:
 def answer(python: Path) -> dict[str, tuple[int, str]]:
     """The records of the all-reduce, with this Python."""
     script = resources.script(
-        "tools/fabric/fabric", tool=str(python), limit=20, port=18515, device="", number=0, netdev="lo", listens="",
+        "fabric/fabric", tool=str(python), limit=20, port=18515, device="", number=0, netdev="lo", listens="",
         torch="import os, sys\nprint(os.getuid(), sys.flags.isolated, sys.argv[1:])\n", before=("A=1",), shell="",
         arguments=("7",), launcher=(), gloo=False,
     )  # fmt: skip

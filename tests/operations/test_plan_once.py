@@ -20,11 +20,9 @@ from gpuready.components.memlock.component import Memlock
 from gpuready.components.nccl.component import Nccl
 from gpuready.contract.compare import Plan
 from gpuready.contract.component import Disruption, Value
-from gpuready.evaluate import compared, judged
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.node import NODE
-from gpuready.operations import door
 from gpuready.operations import node_state as module
 from gpuready.operations.component import component
 from gpuready.operations.context import Context, begin, context
@@ -32,6 +30,8 @@ from gpuready.operations.node_state import forget, host_plan, settled_state
 from gpuready.operations.reboot import reboot
 from gpuready.operations.step import StepCommand
 from gpuready.result.model import HostResult
+from gpuready.run import door
+from gpuready.run.evaluate import compared, judged
 
 WANTED = NodeSpec.model_validate({"hardware": {"gpus": "none"}, "memlock": "unlimited"})
 STATE = NodeState(systemd=True, capabilities="ffffffffff")

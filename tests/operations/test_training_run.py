@@ -5,10 +5,10 @@ from typing import Any
 import gevent
 import pytest
 
-from gpuready.operations import training as operation
+from gpuready.fabric.verdict import Answer
 from gpuready.operations.transport import ConnectionLost
-from gpuready.tools.fabric.verdict import Answer
-from tests.tools.fabric.test_fabric_training import NAMES, parts
+from gpuready.verbs.fabric import training_run as operation
+from tests.fabric.test_fabric_training import NAMES, parts
 
 
 class Node:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpuready.tools.render import cloud_init
+from gpuready.verbs.render import cloud_init
 
 ROOT = Path(__file__).parents[2]
 STATE = ROOT / "tests/data/h200-mounted-driver/state.json"

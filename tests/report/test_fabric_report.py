@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuready.fabric.checks import CHECKS, judge_host
+from gpuready.fabric.commands import TESTS
+from gpuready.fabric.run import FabricRun, Wanted
+from gpuready.fabric.schedule import Pairing
 from gpuready.model.spec import NodeSpec
 from gpuready.result.exitcode import exit_code
 from gpuready.result.fabric import Fabric
 from gpuready.result.model import INTERRUPTED, CheckResult, HostResult, Run
 from gpuready.result.render import FABRIC_FORMATS, render
 from gpuready.result.text import printable
-from gpuready.tools.fabric.checks import CHECKS, judge_host
-from gpuready.tools.fabric.commands import TESTS
-from gpuready.tools.fabric.run import FabricRun, Wanted
-from gpuready.tools.fabric.schedule import Pairing
 from tests.command import VALIDATOR
-from tests.tools.fabric.fabric_samples import ALL, end, finding, sample
+from tests.fabric.fabric_samples import ALL, end, finding, sample
 
 
 def run(fabric: FabricRun | None = None, *names: str) -> Run:

@@ -191,7 +191,7 @@ def test_a_container_that_was_started_again_since_the_plan(node: RdmaNode) -> No
     }  # fmt: skip
     for path, inode in ((f"/proc/{pid}/ns/net", 1), ("/proc/999999999/ns/net", 1)):
         step = node.machine.run(
-            "sh", stdin=resources.script("tools/attach/attach", path=path, inode=inode, **values), check=False
+            "sh", stdin=resources.script("verbs/rdma/attach", path=path, inode=inode, **values), check=False
         )
         assert (step.returncode, step.stdout) == (1, "")
         assert step.stderr == (

@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gpuready.base import resources
 from gpuready.components.monitoring.component import FILES, NAME, TIMER, WRITER
-from gpuready.tools.render import dashboard, prometheus
+from gpuready.verbs.render import dashboard, prometheus
 from tests.components.monitoring.test_rdma_exporter import IRDMA
 from tests.lab import Machine
 from tests.system.faults import footprint, until

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from gpuready.base import resources
+from tests.compat.imagefiles import NOTE, File, docker_save, layer, library, oci
 from tests.lab import Machine, cri, host
 from tests.system.harness import Result, await_processes, processes
 from tests.system.host import Host, Hosts
-from tests.tools.compat.imagefiles import NOTE, File, docker_save, layer, library, oci
 
 LIBRARY = "usr/local/cuda-12.9/compat/libcuda.so.575.57.08"
 BASE: dict[str, File] = {
@@ -200,7 +200,7 @@ rm /usr/local/sbin/find /run/brake /run/reading
 def test_it_is_cut_off_while_it_reads(held: Machine) -> None:
     before = held.run(_LEFT).stdout
     script = resources.script(
-        "tools/compat/read-images", images=["registry.example.com:5000/app:held"], limits={"image.0": 165}
+        "compat/read-images", images=["registry.example.com:5000/app:held"], limits={"image.0": 165}
     )
     (held.root / "root/read.sh").write_text(script, "utf-8")
     (held.root / "root/cut.sh").write_text(_CUT, "utf-8")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpuready.tools.status.record import PATH
+from gpuready.contract.node_record import PATH
 from tests.lab import DISTROS, Machine, repository
 from tests.system.harness import Result
 from tests.system.host import LIBRARIES, Host, Hosts

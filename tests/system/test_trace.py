@@ -212,7 +212,7 @@ def test_no_ending_leaves_anything(node: Node, how: str) -> None:
 def begin(node: Node, image: str) -> None:
     """Run the script for an image as a unit, without a controller."""
     script = resources.script(
-        "tools/compat/trace", images=[image], ask=ASK[False], limits=DOCKER_LIMITS, debug="",
+        "compat/trace", images=[image], ask=ASK[False], limits=DOCKER_LIMITS, debug="",
         cuinit=cuinit("x86_64"),
     )  # fmt: skip
     node.machine.run("cat >/root/trace.sh", stdin=f"NONCE=\n{script}")

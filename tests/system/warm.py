@@ -158,8 +158,8 @@ def _serve(fd: int) -> None:
     os.set_inheritable(fd, False)
     runs = _Runs(socket.socket(fileno=fd))  # before gevent changes what sockets and polls are
     verbs = importlib.import_module("gpuready.cli.app").VERBS
-    needed = ("run.fleet", "run.converge", "operations.active", "operations.door", "cli.main")
-    for name in (*needed, *(f"cli.{verb.replace('-', '_')}" for verb in verbs)):
+    needed = ("run.fleet", "run.converge", "operations.active", "run.door", "cli.main")
+    for name in (*needed, *(f"verbs.{verb.replace('-', '_')}.command" for verb in verbs)):
         importlib.import_module(f"gpuready.{name}")
     from gevent._hub_local import get_hub_if_exists
 

@@ -186,7 +186,7 @@ def test_no_wait_is_measured_by_the_time_of_day() -> None:
             'echo "gpuready_reconverge_last_run_timestamp_seconds $(date +%s)"',
             "BEGAN=$(date +%s)",
         ],
-        "tools/attach/look": ['echo "clock=$(date +%s)"'],
+        "verbs/rdma/look": ['echo "clock=$(date +%s)"'],
     }
 
 

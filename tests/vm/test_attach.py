@@ -10,8 +10,8 @@ import pytest
 
 from gpuready.base import resources
 from gpuready.base.records import unmarked as records
-from gpuready.tools.attach.facts import Look, read
-from gpuready.tools.attach.netdev import SYSCTLS
+from gpuready.verbs.rdma.facts import Look, read
+from gpuready.verbs.rdma.netdev import SYSCTLS
 from tests.lab import Lab
 from tests.system.faults import problem, until
 from tests.system.harness import Gpuready, Inventories
@@ -31,7 +31,7 @@ def node(vm_lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Rd
 def look(node: RdmaNode, container: str) -> Look:
     """What gpuready sees of the node."""
     script = resources.script(
-        "tools/attach/look", container=container, engine="auto", device="rxe0", netdev="", sysctls=SYSCTLS
+        "verbs/rdma/look", container=container, engine="auto", device="rxe0", netdev="", sysctls=SYSCTLS
     )
     return read(records(node.machine.run("sh", stdin=script).stdout))
 

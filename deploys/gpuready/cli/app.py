@@ -13,7 +13,7 @@ from gpuready.cli.output import begin
 from gpuready.cli.sink import say, sinks
 from gpuready.result.exitcode import MEANING
 
-#: Each is a module of this package, which is imported when the verb is used.
+#: Each is a folder of verbs/, whose command is imported when the verb is used.
 VERBS = {
     "init": "Write an inventory to begin with.",
     "trust": "Store the SSH host keys of the hosts.",
@@ -73,7 +73,7 @@ class Verbs(click.Group):
             return click.Command(name, params=[click.Argument(["words"], nargs=-1)], callback=_tell_help)
         if name not in VERBS:
             raise UsageError(f"no command {name!r}{did_you_mean(name, VERBS)}", remedy=f"there are: {', '.join(VERBS)}")
-        command: click.Command = importlib.import_module(f"gpuready.cli.{name.replace('-', '_')}").command
+        command: click.Command = importlib.import_module(f"gpuready.verbs.{name.replace('-', '_')}.command").command
         return command
 
     def resolve_command(

@@ -12,11 +12,11 @@ from gpuready.cli.request import Request
 from gpuready.cli.sink import say
 from gpuready.cli.states import read_states
 from gpuready.contract.compare import Plan
-from gpuready.evaluate import compared, judged, plan_batches
 from gpuready.inventory.hosts import HostEntry
 from gpuready.model.state import NodeState
 from gpuready.node import NODE
 from gpuready.result.model import HostResult, Run
+from gpuready.run.evaluate import compared, judged, plan_batches
 
 
 def offline(wanted: Request, path: str) -> Run:

@@ -52,7 +52,7 @@ class Verb(click.Command):
         if not ctx.params.pop("list_hosts", False):
             return super().invoke(ctx)
         with held():
-            from gpuready.cli.inventory import list_hosts
+            from gpuready.cli.listing import list_hosts
 
         return list_hosts(ctx.command_path.partition(" ")[2], ctx.params)
 

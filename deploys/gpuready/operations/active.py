@@ -8,12 +8,12 @@ from gpuready.base import resources
 from gpuready.base.facts import Answer, Unknown
 from gpuready.base.records import Records
 from gpuready.binaries import cuinit
+from gpuready.contract.node_record import PATH
 from gpuready.contract.question import Question, Questions, answers
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.operations.transport import run_script
 from gpuready.operations.watchdog import holding
-from gpuready.tools.status.record import PATH
 
 #: Seconds for the exec, in addition to the time for its questions.
 _SHORT = 60

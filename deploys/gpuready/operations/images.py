@@ -7,6 +7,8 @@ from pyinfra.api.host import Host
 from gpuready.base import resources
 from gpuready.base.records import Records
 from gpuready.binaries import cuinit
+from gpuready.compat.checks import ReadImages
+from gpuready.compat.trace_facts import debug_log
 from gpuready.contract.question import answers
 from gpuready.contract.smoke import ASK, DOCKER_LIMITS
 from gpuready.model.images import named
@@ -14,8 +16,6 @@ from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.operations.transport import run_script
 from gpuready.operations.watchdog import holding
-from gpuready.tools.compat.checks import ReadImages
-from gpuready.tools.compat.trace_facts import debug_log
 
 #: Seconds for an exec, in addition to the time for each image.
 _SHORT = 60
@@ -26,7 +26,7 @@ _TRACE = DOCKER_LIMITS["inspect"] + sum(DOCKER_LIMITS.values()) + 20
 def trace_images(host: Host, state: NodeState, spec: NodeSpec, images: Sequence[str]) -> NodeState:
     """Start a container of each image, and look at it; return the state with what was seen in ``active``."""
     script = resources.script(
-        "tools/compat/trace",
+        "compat/trace",
         images=images,
         ask=ASK[spec.toolkit.hardened],
         cuinit=cuinit(state.machine),
@@ -43,7 +43,7 @@ def read_images(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
     question = ReadImages.of(image.ref for image in named(spec.images))
     if not question.images:
         return state
-    script = resources.script("tools/compat/read-images", images=question.images, limits=question.limits)
+    script = resources.script("compat/read-images", images=question.images, limits=question.limits)
     lines = run_script(host, script, _SHORT + question.longest, "read images")
     with holding("reading"):
         return state.model_copy(update={"active": answers(Records(lines))})

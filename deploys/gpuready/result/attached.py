@@ -3,13 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Literal
 
+from gpuready.base.part import Part
 from gpuready.result.model import HostResult, Run
 from gpuready.result.text import Painter
 
-if TYPE_CHECKING:
-    from gpuready.tools.attach.status import Attached
+State = Literal["attached", "returned", "destroyed", "rebooted"]
+
+
+@dataclass(frozen=True)
+class Port(Part):
+    """A port of an attached device, as the container sees it."""
+
+    port: int
+    """Its number."""
+    gid_index: int | None
+    """The GID index that NCCL needs there; null: InfiniBand, or there is none."""
+    address: str
+    """The address of that GID."""
+    reason: str
+    """Why there is no GID index."""
+
+
+@dataclass(frozen=True)
+class Attached(Part):
+    """rdma: one record of a node, and its current state."""
+
+    device: str
+    """The RDMA device; empty: only the interface was moved."""
+    netdev: str
+    """The network interface; empty: the device has none."""
+    engine: str
+    """The engine of the container."""
+    container: str
+    """The name of the container."""
+    id: str
+    """The id of the container."""
+    pod: str
+    """The pod of the container, as NAMESPACE/POD; empty: it is not in a pod."""
+    where: str
+    """The container in words."""
+    since: str
+    """When it was attached, UTC."""
+    state: State
+    """returned: the container has ended, and the host has it back without its configuration; destroyed: the interface
+    ended with the namespace; rebooted: a reboot ended the attachment."""
+    addresses: tuple[str, ...]
+    """The addresses of the interface in the container."""
+    mtu: int | None
+    """The MTU of the interface in the container."""
+    up: bool | None
+    """Whether the interface is up in the container."""
+    ports: tuple[Port, ...]
+    """The ports of the device, as the container sees them."""
+
 
 _STATES = {
     "attached": "",

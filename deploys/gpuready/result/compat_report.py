@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 from gpuready.base.host_list import hostlist
 from gpuready.base.part import OPTIONAL, OneOf, Part
 from gpuready.base.versions import driver
+from gpuready.compat.trace import Trace
 from gpuready.cuda.predict import MINOR_LIMITS, RUNS, VERDICTS
 from gpuready.result.page import page
 from gpuready.result.text import Painter, columns, count, grouped
-from gpuready.tools.compat.trace import Trace
 
 if TYPE_CHECKING:
+    from gpuready.compat.answer import Answer
     from gpuready.result.model import HostResult, Run
-    from gpuready.tools.compat.answer import Answer
 
 _STYLE = {True: "green", False: "red"}
 _VERDICT = OneOf(VERDICTS)

@@ -1,11 +1,27 @@
 """What ``gpuready docker-args`` shows to people: the options of docker run, and the reason for each."""
 
+import shlex
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from gpuready.base.host_list import hostlist
+from gpuready.base.part import Part
 from gpuready.result.model import Run
 from gpuready.result.text import Painter, grouped
-from gpuready.tools.run_args.arguments import Argument
+
+
+@dataclass(frozen=True)
+class Argument(Part):
+    """docker-args: an option of docker run."""
+
+    words: tuple[str, ...]
+    """The words of the command line."""
+    why: str
+    """The reason for it."""
+
+    def __str__(self) -> str:
+        """Return the words as shell code."""
+        return shlex.join(self.words)
 
 
 def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:

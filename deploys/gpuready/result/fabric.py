@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from gpuready.base.host_list import hostlist
 from gpuready.base.part import Count, Part
+from gpuready.fabric.commands import TESTS
+from gpuready.fabric.run import FabricRun
+from gpuready.fabric.verdict import Finding
 from gpuready.result.mask import mask_text
 from gpuready.result.matrix import Matrix, matrices, shown
 from gpuready.result.model import Run
 from gpuready.result.page import labelled
 from gpuready.result.text import Painter, columns, count, grouped, lines, printable
-from gpuready.tools.fabric.commands import TESTS
-from gpuready.tools.fabric.run import FabricRun
-from gpuready.tools.fabric.verdict import Finding
 
 #: Of more hosts a matrix does not fit a terminal; then the extremes are told.
 _MOST_HOSTS = 12

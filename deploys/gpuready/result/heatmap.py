@@ -8,12 +8,12 @@ colour alone. Written by hand: SVG 1.1, no library. Each cell's title is what a 
 import xml.etree.ElementTree as ET
 from statistics import median
 
+from gpuready.fabric.commands import TESTS
+from gpuready.fabric.verdict import Finding
 from gpuready.result.fabric import fabric
 from gpuready.result.matrix import Matrix, matrices, shown
 from gpuready.result.model import Run
 from gpuready.result.xml import document
-from gpuready.tools.fabric.commands import TESTS
-from gpuready.tools.fabric.verdict import Finding
 
 _CELL, _SMALL, _GAP, _TITLE = 44, 10, 40, 54
 #: Of more hosts only the figures' colours are shown, in smaller squares.

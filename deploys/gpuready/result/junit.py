@@ -7,6 +7,7 @@ GitLab and GitHub actions read, too.
 
 import xml.etree.ElementTree as ET
 
+from gpuready.fabric.verdict import Finding
 from gpuready.result.blocks import keys, status_text
 from gpuready.result.compat_report import JudgedImage, images, told
 from gpuready.result.exitcode import counts
@@ -14,7 +15,6 @@ from gpuready.result.fabric import Fabric, fabric
 from gpuready.result.model import CheckResult, ComponentResult, Error, HostResult, Run
 from gpuready.result.text import Painter
 from gpuready.result.xml import document
-from gpuready.tools.fabric.verdict import Finding
 
 _COUNTED = ("failure", "error", "skipped")
 

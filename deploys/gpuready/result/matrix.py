@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuready.tools.fabric.commands import TESTS
+from gpuready.fabric.commands import TESTS
 
 if TYPE_CHECKING:
-    from gpuready.tools.fabric.verdict import Finding
+    from gpuready.fabric.verdict import Finding
 
 #: The worst first.
 STATUSES = ("fail", "unknown", "warn", "skip", "pass")

@@ -8,12 +8,12 @@ from typing import Annotated
 
 from gpuready.base.host_list import hostlist
 from gpuready.base.part import OPTIONAL, Count, OneOf, Part
+from gpuready.fabric.launch import Launch, assignment
 from gpuready.network import torch
 from gpuready.network.discovery import Chosen, Refused
 from gpuready.network.nccl_settings import Settings
 from gpuready.result.model import HostResult, Run
 from gpuready.result.text import Painter, columns, grouped
-from gpuready.tools.fabric.launch import Launch, assignment
 
 FORMS = ("conf", "env", "docker", "k8s")
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from gpuready.inventory.listing import Listed
 from gpuready.model.state import NodeState
+from gpuready.result.attached import Attached
 from gpuready.result.compat_report import JudgedImage
+from gpuready.result.docker_args import Argument
 from gpuready.result.fabric import Fabric
 from gpuready.result.nccl import Nccl
+from gpuready.result.status import Status
 from gpuready.result.stress import LoadedGpu
-from gpuready.tools.attach.status import Attached
-from gpuready.tools.run_args.arguments import Argument
-from gpuready.tools.status.status import Status
 
 #: What a host has: the form, and what it is.
 OF_HOST: dict[str, tuple[Any, str]] = {

@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Literal
 
+from pydantic import Field
+
+from gpuready.base.facts import Facts
+from gpuready.contract.node_record import Record
 from gpuready.result.model import Run
 from gpuready.result.text import Painter, columns
-
-if TYPE_CHECKING:
-    from gpuready.tools.status.status import Status
 
 _HEAD = ("HOST", "LAST APPLY", "BY", "GPUREADY", "SPEC", "DRIVER", "NOW")
 _COLORS = {"failed": "red", "pending": "yellow"}
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
+
+
+class Status(Facts):
+    """status: a node's record and its state now."""
+
+    record: Record | None = Field(description="The last apply that changed the node; null: there is no record.")
+    outcome: Literal["converged", "pending", "failed"] | None = Field(description="Of that apply; null: no record.")
+    problem: str = Field(description="Why the node's record cannot be read; empty: it can, or there is none.")
+    age: int | None = Field(description="Seconds since then, by the node's clock; negative: the clock was set back.")
+    release: Literal["same", "older", "newer", "other"] | None = Field(
+        description="The release in the record, compared with this one."
+    )
+    spec: str = Field(description="The hash of the spec, as the inventory is now.")
+    spec_changed: bool | None = Field(description="Whether the spec is another one now; null: no record.")
+    driver: str = Field(description="The loaded driver; empty: none.")
+    driver_changed: bool | None = Field(description="Whether another driver is loaded now; null: no record.")
+    rebooted: bool | None = Field(description="Whether the node was rebooted since then; null: no record.")
+    differs: tuple[str, ...] = Field(description="The components that differ from the spec now.")
+    blocked: tuple[str, ...] = Field(description="The components that cannot be compared now.")
+    undecided: str = Field(description="Why the node was not compared; empty: it was.")
+    lock: str = Field(description="Who changes the node now; empty: nobody.")
+    step: str = Field(description="The step that runs on the node now; empty: none.")
 
 
 def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:

@@ -11,8 +11,8 @@ from pyinfra.api.host import Host
 from gpuready import __version__
 from gpuready.base.errors import EngineError, GpureadyError, UnreachableError
 from gpuready.contract.compare import Plan
+from gpuready.contract.node_record import outcome, record
 from gpuready.contract.rollout import Member, Rollout
-from gpuready.evaluate import attempted, compared, failing, judged, look_back, plan_batches, went_wrong
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.operations import lock
@@ -20,8 +20,8 @@ from gpuready.operations.context import context
 from gpuready.operations.node_state import forget, host_plan, node_state, probed, settled_state
 from gpuready.operations.watchdog import holding
 from gpuready.result.model import ComponentResult, Error, HostResult, Run
+from gpuready.run.evaluate import attempted, compared, failing, judged, look_back, plan_batches, went_wrong
 from gpuready.run.fleet import Fleet
-from gpuready.tools.status.record import outcome, record
 
 Read = Callable[[Host], NodeState]
 #: Asks a node once more, for the answers of active checks.
@@ -129,7 +129,7 @@ def _judge(result: HostResult, plan: Plan) -> None:
 
 def _roll_out(fleet: Fleet, members: list[Member], rollout: Rollout, back: bool) -> None:
     """Change the hosts batch by batch. A batch starts only if the batches before it went well."""
-    from gpuready.operations.door import converge, withdraw
+    from gpuready.run.door import converge, withdraw
 
     before = {m.name: failing(fleet.results[m.name]) for m in members}
     fleet.prepare(before, withdraw if back else converge)

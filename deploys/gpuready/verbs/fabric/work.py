@@ -14,6 +14,12 @@ from pyinfra.api.host import Host
 
 from gpuready.base.errors import UnreachableError
 from gpuready.contract.check import has_gpu
+from gpuready.fabric import training
+from gpuready.fabric.checks import judge_host
+from gpuready.fabric.commands import TESTS, WITH_RDMA, WITHOUT_RDMA, Test, program
+from gpuready.fabric.run import FabricRun, Wanted, write_bw
+from gpuready.fabric.schedule import Pair
+from gpuready.fabric.verdict import Finding, blocked, skipped
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.network.discovery import choose
@@ -23,18 +29,12 @@ from gpuready.network.tcp import choose_wires
 from gpuready.operations import lock
 from gpuready.operations.context import context
 from gpuready.operations.node_state import settled_state
-from gpuready.operations.pair import run_test
-from gpuready.operations.training import run_training
 from gpuready.operations.transport import is_up
 from gpuready.result.fabric import Fabric
 from gpuready.result.model import CheckResult, Error, Run
 from gpuready.run.fleet import Fleet
-from gpuready.tools.fabric import training
-from gpuready.tools.fabric.checks import judge_host
-from gpuready.tools.fabric.commands import TESTS, WITH_RDMA, WITHOUT_RDMA, Test, program
-from gpuready.tools.fabric.run import FabricRun, Wanted, write_bw
-from gpuready.tools.fabric.schedule import Pair
-from gpuready.tools.fabric.verdict import Finding, blocked, skipped
+from gpuready.verbs.fabric.pair import run_test
+from gpuready.verbs.fabric.training_run import run_training
 
 
 def run_tests(wanted: Wanted, fleet: Fleet) -> Run:

@@ -19,12 +19,12 @@ from gpuready.operations.step import Pending, StepCommand
 from gpuready.operations.transport import run_script
 from gpuready.result.model import ComponentResult, Run
 from gpuready.run.fleet import Fleet
-from gpuready.tools.attach.decide import attach
-from gpuready.tools.attach.detach import detach, nothing_on_record
-from gpuready.tools.attach.facts import Look, read
-from gpuready.tools.attach.move_plan import Asked, AttachArgs, DetachArgs, MovePlan
-from gpuready.tools.attach.netdev import SYSCTLS
-from gpuready.tools.attach.status import attached
+from gpuready.verbs.rdma.decide import attach
+from gpuready.verbs.rdma.detach import detach, nothing_on_record
+from gpuready.verbs.rdma.facts import Look, read
+from gpuready.verbs.rdma.move_plan import Asked, AttachArgs, DetachArgs, MovePlan
+from gpuready.verbs.rdma.netdev import SYSCTLS
+from gpuready.verbs.rdma.status import attached
 
 _Plan = MovePlan[AttachArgs | DetachArgs]
 TIMEOUT = 60
@@ -64,7 +64,7 @@ def _work(fleet: Fleet, asked: Asked, dry_run: bool, host: Host) -> None:
 def _facts(fleet: Fleet, asked: Asked, host: Host) -> Look:
     fleet.progress(host.name, "look")
     script = resources.script(
-        "tools/attach/look",
+        "verbs/rdma/look",
         container=asked.container,
         engine=asked.engine,
         device=asked.device,

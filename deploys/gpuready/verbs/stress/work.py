@@ -12,11 +12,11 @@ from gpuready.gpu.diag import Diagnosis, chosen_level, judge
 from gpuready.model.spec import NodeSpec
 from gpuready.operations import lock
 from gpuready.operations.node_state import node_state
-from gpuready.operations.stress import has_torch, run_diag, run_stress
 from gpuready.result.model import CheckResult, Run
 from gpuready.result.stress import LoadedGpu
 from gpuready.run.converge import look, run_checks
 from gpuready.run.fleet import Fleet
+from gpuready.verbs.stress.nodes import has_torch, run_diag, run_stress
 
 
 def load(seconds: int, fleet: Fleet) -> Run:

@@ -1,0 +1,1 @@
+"""Whether an image runs on a driver and a GPU: what images hold, and what that means."""

@@ -1,0 +1,1 @@
+"""Tests between hosts: which there are, how they are scheduled, and how their figures are judged."""

@@ -1,1 +1,0 @@
-"""Will this image run here? CUDA compatibility as data (with date and source) and a predictor, both pure."""

@@ -1,1 +1,0 @@
-"""Documents for other systems: monitoring, schedulers, first boots, cloud jobs."""

@@ -1,0 +1,122 @@
+"""An example of training on several nodes, and how each scheduler starts it.
+
+With the c10d rendezvous, torchrun lends its store to the ranks. After a restart they read the addresses of the ranks
+before them there, and connect to nobody (seen with PyTorch 2.15 and gloo, two nodes): the batch script turns that off.
+Sources: PyTorch's documentation of torchrun (static and c10d rendezvous, restarts) and DistributedDataParallel, and
+torch/distributed/elastic/rendezvous/dynamic_rendezvous.py (TORCH_DISABLE_SHARE_RDZV_TCP_STORE);
+Slurm's sbatch and srun; Kubeflow's Training Operator v1 (PyTorchJob: the container's name, the variables WORLD_SIZE,
+RANK, MASTER_ADDR and MASTER_PORT; without nprocPerNode, WORLD_SIZE counts pods); NVIDIA Run:ai's reference of
+``runai training pytorch submit``, v2.24 to v3.0 (the master's GPUs, resources and variables have flags of their own);
+run-ai/docs, runai-submit-dist-pytorch.md, for the older command line in docs/guides/training.md.
+"""
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from gpuready.base import resources
+from gpuready.fabric.launch import MASTER_PORT, assignment
+from gpuready.network import torch
+from gpuready.verbs.render.kubernetes import Workload, multus, pod_spec
+
+#: The script's directory in a container of a PyTorchJob, and that of its checkpoint.
+_CODE, _DATA = "/opt/ddp", "/checkpoint"
+#: If a rank is lost, the others end, and torchrun starts all of them again.
+_HANDLING = {torch.VARIABLE: "1"}
+
+
+def script() -> str:
+    """Return the training script."""
+    return resources.document("verbs/render/ddp.py", measure=False)
+
+
+def torchrun(gpus: int, program: str, *options: str) -> str:
+    """Return the shell command for an operator that sets WORLD_SIZE, RANK, MASTER_ADDR and MASTER_PORT in each pod."""
+    return (
+        'torchrun --nnodes "${WORLD_SIZE}" --node-rank "${RANK}" --master-addr "${MASTER_ADDR}" '
+        f'--master-port "${{MASTER_PORT}}" --nproc-per-node {gpus} {shlex.join((program, *options))}'
+    )
+
+
+def slurm(wanted: Workload, nodes: int, program: str) -> str:
+    """Return a batch script. The settings are those of the hosts, as no pod comes between."""
+    settings = [assignment(*item) for item in {**wanted.on_host, **_HANDLING}.items()]
+    return resources.document(
+        "verbs/render/ddp.sbatch",
+        nodes=nodes,
+        gpus=wanted.gpus,
+        settings=settings,
+        port=MASTER_PORT,
+        program=shlex.quote(program),
+    )
+
+
+def pytorch_job(wanted: Workload, nodes: int, program: str, resource: str) -> list[dict[str, Any]]:
+    """Return a ConfigMap with the script, and the PyTorchJob that runs it on ``nodes`` pods."""
+    command = ("sh", "-c", f"exec {torchrun(wanted.gpus, f'{_CODE}/{program}', '--checkpoint', f'{_DATA}/ddp.pt')}")
+    volumes = (
+        ({"name": "code", "configMap": {"name": "ddp"}}, _CODE),
+        ({"name": "checkpoint", "emptyDir": {}}, _DATA),
+    )
+    pod = pod_spec(wanted, command, name="pytorch", resource=resource, variables=_HANDLING, volumes=volumes)
+    template = {"metadata": multus(wanted), "spec": pod} if wanted.attachments else {"spec": pod}
+    counts = {"Master": 1, "Worker": nodes - 1}
+    replicas = {
+        kind: {"replicas": count, "restartPolicy": "OnFailure", "template": template}
+        for kind, count in counts.items()
+        if count
+    }
+    return [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "ddp"}, "data": {program: script()}},
+        {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "PyTorchJob",
+            "metadata": {"name": "ddp"},
+            "spec": {
+                "runPolicy": {"cleanPodPolicy": "Running", "backoffLimit": 10},
+                "pytorchReplicaSpecs": replicas,
+            },
+        },
+    ]
+
+
+def runai(wanted: Workload, nodes: int, program: str, resource: str) -> str:
+    """Return the command that submits the training to NVIDIA Run:ai; the image must contain the script."""
+    line = f"sh -c {shlex.quote(torchrun(wanted.gpus, program))}"
+    options: list[tuple[str, ...]] = [
+        ("--project", "PROJECT"),
+        ("--image", wanted.image),
+        *((("--workers", str(nodes - 1)),) if nodes > 1 else ()),
+        ("--gpu-devices-request", str(wanted.gpus)),
+        ("--master-gpu-devices-request", str(wanted.gpus)),
+        ("--large-shm",),
+        ("--restart-policy", "OnFailure"),
+        ("--master-restart-policy", "OnFailure"),
+        *_fabric(wanted, resource),
+        *_both("--environment-variable", "--master-environment-variable", {**wanted.variables, **_HANDLING}),
+        ("--master-command", line),
+    ]
+    words = [" ".join(map(shlex.quote, option)) for option in options]
+    return " \\\n  ".join(["runai training pytorch submit ddp", *words, f"--command -- {line}"]) + "\n"
+
+
+def _fabric(wanted: Workload, resource: str) -> list[tuple[str, ...]]:
+    if not wanted.rdma:
+        return []
+    found: list[tuple[str, ...]] = [("--capability", "IPC_LOCK")]
+    found += _both("--extended-resource", "--master-extended-resource", {resource: "1"})
+    if wanted.attachments:
+        chosen = ",".join(f"rdma-{n}@net{n}" for n, _ in enumerate(wanted.attachments, 1))
+        found.append(("--annotation", f"k8s.v1.cni.cncf.io/networks={chosen}"))
+    return found
+
+
+def _both(workers: str, master: str, values: Mapping[str, str]) -> list[tuple[str, ...]]:
+    return [(flag, f"{name}={value}") for name, value in values.items() for flag in (workers, master)]
+
+
+def plain(wanted: Workload, program: str) -> str:
+    """Return the line for operators that set the variables, with the settings of NCCL that are known in front."""
+    known = _HANDLING if "network" in wanted.placeholders else {**wanted.variables, **_HANDLING}
+    found = [assignment(*item) for item in known.items()]
+    return " ".join([*found, torchrun(wanted.gpus, program)]) + "\n"

@@ -1,0 +1,78 @@
+"""Run the training of ``fabric --tests train``: torchrun on all nodes at once. If one fails or is lost, all end."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+
+import gevent
+from gevent.event import AsyncResult
+from gevent.pool import Group
+from pyinfra.api.host import Host
+
+from gpuready.base.errors import GpureadyError
+from gpuready.base.records import ProbeError
+from gpuready.fabric.training import Part
+from gpuready.fabric.verdict import Answer
+from gpuready.operations.transport import OPENING, Session
+from gpuready.verbs.fabric.pair import FIRST_PORT, answer, begin, port_of
+
+#: Seconds without a beat after which a node counts as lost. The script says one every two seconds.
+_SILENCE = 15
+#: Seconds in addition to the training: to look for torch, to start, to be killed, and to read the counters.
+_GRACE = 180
+#: Seconds that the other nodes have to report their own error before they are ended.
+_OWN_ERROR = 3
+
+
+def run_training(parts: Sequence[Part], hosts: Sequence[Host]) -> list[Answer]:
+    """Return the answer of each host; without an exit status if gpuready ended its ranks.
+
+    The first host has rank 0, and chooses the port.
+    """
+    port: AsyncResult[int] = AsyncResult()
+    sessions: list[Session] = []
+    group = Group()
+    jobs = [group.spawn(_run, part, host, port, sessions) for part, host in zip(parts, hosts, strict=True)]
+    try:
+        for done in gevent.iwait(jobs):
+            if done.get().rc != 0:
+                gevent.joinall(jobs, timeout=_OWN_ERROR)
+                break
+        by_themselves = [job.ready() for job in jobs]
+        port.set(0)
+        for session in sessions:
+            with contextlib.suppress(GpureadyError):
+                session.send(b"\n", limit=_OWN_ERROR)
+        answers = [job.get() for job in jobs]
+        return [each if ended else replace(each, rc=None) for each, ended in zip(answers, by_themselves, strict=True)]
+    finally:
+        group.kill()
+
+
+def _run(part: Part, host: Host, port: AsyncResult[int], sessions: list[Session]) -> Answer:
+    """Run torchrun on one node. The first node sets ``port``; the others wait for it, or for 0: there will be none."""
+    first = part.rank == 0
+    limit = part.command.limit + _GRACE
+    patience = OPENING + _SILENCE  # sudo may take its time before the first beat
+    try:
+        with gevent.Timeout(limit, ProbeError(f"no end within {limit} s")), contextlib.ExitStack() as stack:
+            session = begin(stack, host, part.command, part.end, FIRST_PORT if first else 0, "tcp" if first else "")
+            sessions.append(session)
+            while True:
+                word, text = session.hear("beat", "listening", "ready", "begin", limit=patience)
+                patience = _SILENCE
+                if word == "begin":
+                    return answer(session, part.command)
+                if word == "listening":
+                    port.set(port_of(text))
+                if word == "ready":
+                    if not port.get():
+                        return Answer()
+                    session.send(f"{port.get()}\n".encode(), limit=_SILENCE)
+    except GpureadyError as e:
+        return Answer(trouble=str(e))
+    finally:
+        if first and not port.ready():
+            port.set(0)

@@ -1,0 +1,33 @@
+"""``gpuready inventory``: hosts, groups and merged specs, without a connection."""
+
+from typing import Any
+
+import click
+
+from gpuready.cli.options import HostVerb, inventory_options
+from gpuready.cli.request import request
+from gpuready.result.model import HostResult, Run
+from gpuready.result.render import LISTING_FORMATS
+
+_HELP = """Show the hosts of an inventory: address, groups, and where each value of their specs comes from.
+
+Does not connect. Skipped hosts are listed with the reason. JSON has the complete spec of each host, with defaults.
+
+\b
+  gpuready inventory -i hosts.yaml
+  gpuready inventory -i hosts.yaml --limit train --output json
+"""
+
+
+@click.command("inventory", cls=HostVerb, help=_HELP)
+@inventory_options
+def command(**given: Any) -> int:
+    from gpuready.inventory.listing import listed
+
+    wanted = request("inventory", forms=LISTING_FORMATS, secrets=False, **given)
+    run = Run("inventory", [
+        HostResult(entry.name, {"inventory": listed(entry)}, outcome="ok", notes=list(entry.notes))
+        for entry in wanted.entries
+    ])  # fmt: skip
+    run.leave_alone(wanted.skipped)
+    return wanted.deliver(run)

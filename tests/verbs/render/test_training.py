@@ -1,0 +1,194 @@
+"""The example of training, and what launches it: the script compiles, the objects and scripts are valid."""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from gpuready.model.state import NodeState
+from tests.command import Exits, write_states
+from tests.shellcheck import shellcheck
+from tests.verbs.render.schemas import thing
+from tests.verbs.render.test_kubernetes import KUBERNETES, node
+
+#: The fields of pkg/apis/kubeflow.org/v1 in the Training Operator, as far as a job may use them.
+_REPLICA = thing(
+    ("replicas", "restartPolicy", "template"),
+    replicas={"type": "integer", "minimum": 1},
+    restartPolicy={"enum": ["Always", "OnFailure", "Never", "ExitCode"]},
+    template={"type": "object", "required": ["spec"]},
+)
+JOB = thing(
+    runPolicy=thing(cleanPodPolicy={"enum": ["All", "Running", "None"]}, backoffLimit={"type": "integer"}),
+    pytorchReplicaSpecs=thing(("Master",), Master=_REPLICA, Worker=_REPLICA),
+)
+#: Of Run:ai's reference of runai training pytorch submit, v2.24 to v3.0: the flags without a value, and those with one.
+RUNAI_PLAIN = {"--large-shm"}
+RUNAI = {
+    "--project", "--image", "--workers", "--gpu-devices-request", "--master-gpu-devices-request", "--restart-policy",
+    "--master-restart-policy", "--capability", "--extended-resource", "--master-extended-resource", "--annotation",
+    "--environment-variable", "--master-environment-variable", "--master-command",
+}  # fmt: skip
+ENV = ["TORCH_NCCL_ASYNC_ERROR_HANDLING=1"]
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> list[str]:
+    """Options for an inventory of two hosts, with their states."""
+    states = {"gpu01": node(1), "gpu02": node(2)}
+    spec = {"hardware": {"gpus": 8}, "verify": {"image": "app:1"}}
+    inventory = tmp_path / "hosts.yaml"
+    inventory.write_text(yaml.safe_dump({"all": {"hosts": dict.fromkeys(states), "vars": {"gpuready": spec}}}))
+    return ["-i", str(inventory), "--state", write_states(tmp_path / "states.json", states)]
+
+
+def example(exits: Exits, *words: str) -> str:
+    return exits(0, "example", "ddp", *words).out
+
+
+def test_the_script_compiles_and_is_short(exits: Exits) -> None:
+    out = example(exits)
+    compile(out, "ddp.py", "exec")
+    assert len(out.splitlines()) <= 120 and max(map(len, out.splitlines())) <= 120
+    before = out.partition("import torch\n")[0]
+    for name in ("TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC"):
+        assert f'os.environ.setdefault("{name}"' in before
+
+
+@pytest.mark.parametrize("words", ["", "--launch env", "--launch slurm", "--launch kubernetes", "--launch runai"])
+def test_the_script_or_a_launch_goes_into_the_file(words: str, tmp_path: Path, exits: Exits) -> None:
+    path = tmp_path / "launch"
+    assert example(exits, *words.split(), "-o", str(path)) == ""
+    assert path.read_text() == example(exits, *words.split())
+    assert "overwrites nothing" in exits(64, "example", "ddp", *words.split(), "-o", str(path)).err
+
+
+def test_the_lines_of_hosts_go_into_no_file(hosts: list[str], tmp_path: Path, exits: Exits) -> None:
+    path = tmp_path / "launch"
+    assert "prints a report" in exits(64, "example", "ddp", "--launch", "hosts", "-o", str(path), *hosts).err
+    assert not path.exists()
+
+
+def test_hosts_get_the_lines_of_nccl(hosts: list[str], exits: Exits) -> None:
+    out = example(exits, "--launch", "hosts", *hosts)
+    told = exits(0, "nccl", "--launch", *hosts, "--", "ddp.py").out
+    lines = re.findall(r".*torchrun --nnodes 2 .*ddp\.py", told)
+    assert len(lines) == 2 and all(line in out for line in lines)
+
+
+def test_the_line_for_operators_that_set_the_variables(hosts: list[str], exits: Exits) -> None:
+    line = example(exits, "--launch", "env", *hosts)
+    assert "NCCL_IB_HCA='=mlx5_0:1' " in line and "NCCL_SOCKET_IFNAME='=net1' " in line
+    shown = {"WORLD_SIZE": "2", "RANK": "1", "MASTER_ADDR": "ddp-master-0", "MASTER_PORT": "23456", "PATH": "/bin"}
+    said = subprocess.run(
+        ["sh", "-c", f'torchrun() {{ printf "%s " "$@"; }}; {line}'],
+        env=shown, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert said.strip() == (
+        "--nnodes 2 --node-rank 1 --master-addr ddp-master-0 --master-port 23456 --nproc-per-node 8 ddp.py"
+    )
+    assert example(exits, "--launch", "env").split()[:2] == [*ENV, "torchrun"]
+
+
+def test_the_batch_script_of_slurm(hosts: list[str], tmp_path: Path, exits: Exits) -> None:
+    out = example(exits, "--launch", "slurm", *hosts)
+    (tmp_path / "job.sh").write_text(out)
+    found = subprocess.run(
+        [shellcheck(), "-s", "sh", str(tmp_path / "job.sh")], capture_output=True, text=True, check=False
+    )
+    assert (found.returncode, found.stdout) == (0, "")
+    options = dict(re.findall(r"^#SBATCH --([\w-]+)=(\S+)$", out, re.M))
+    assert (options["nodes"], options["ntasks-per-node"], options["gpus-per-node"]) == ("2", "1", "8")
+    assert out.rindex("#SBATCH") < out.index("set -eu") and out.startswith("#!/bin/sh\n#SBATCH")
+    for part in (
+        "export NCCL_SOCKET_IFNAME='=ens1'",
+        "export NCCL_IB_HCA='=mlx5_0:1'",
+        "--rdzv-backend c10d",
+        "export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1\n",
+    ):
+        assert part in out
+
+
+def test_a_pytorch_job_is_valid(hosts: list[str], exits: Exits) -> None:
+    code, job = yaml.safe_load_all(example(exits, "--launch", "kubernetes", "--rdma-resource", "rdma/hca", *hosts))
+    kubernetes_validate.validate(code, KUBERNETES, strict=True)
+    Draft202012Validator(JOB).validate(job["spec"])
+    assert (job["apiVersion"], job["kind"]) == ("kubeflow.org/v1", "PyTorchJob")
+    compile(code["data"]["ddp.py"], "ddp.py", "exec")
+    replicas = job["spec"]["pytorchReplicaSpecs"]
+    assert [(kind, each["replicas"]) for kind, each in replicas.items()] == [("Master", 1), ("Worker", 1)]
+    for each in replicas.values():
+        template = each["template"]
+        assert "rdma-1" in template["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"]
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": template["spec"]}
+        kubernetes_validate.validate(pod, KUBERNETES, strict=True)
+        (container,) = template["spec"]["containers"]
+        assert container["name"] == "pytorch"  # the operator looks for this name
+        assert container["resources"]["limits"] == {"nvidia.com/gpu": 8, "rdma/hca": 1}
+        assert {"name": "TORCH_NCCL_ASYNC_ERROR_HANDLING", "value": "1"} in container["env"]
+        command = container["command"][2]
+        assert '"${WORLD_SIZE}"' in command and command.endswith("/opt/ddp/ddp.py --checkpoint /checkpoint/ddp.pt")
+
+
+def test_one_node_needs_no_worker(tmp_path: Path, exits: Exits) -> None:
+    (tmp_path / "hosts.yaml").write_text("all: {hosts: {gpu01: {gpuready: {hardware: {gpus: 8}}}}}")
+    out = example(exits, "--launch", "kubernetes", "-i", str(tmp_path / "hosts.yaml"))
+    job: dict[str, Any] = list(yaml.safe_load_all(out))[1]
+    assert list(job["spec"]["pytorchReplicaSpecs"]) == ["Master"] and "hardware.gpus" not in out
+    assert "--workers" not in example(exits, "--launch", "runai", "-i", str(tmp_path / "hosts.yaml"))
+
+
+def test_the_command_of_runai_has_documented_flags(hosts: list[str], exits: Exits) -> None:
+    out = example(exits, "--launch", "runai", *hosts)
+    words = shlex.split(out.replace("\\\n", " "))
+    assert words[:5] == ["runai", "training", "pytorch", "submit", "ddp"]
+    options, _, tail = " ".join(words[5:]).partition(" --command -- ")
+    given: list[tuple[str, str]] = []
+    rest = iter(words[5 : words.index("--command")])
+    for word in rest:
+        assert word in RUNAI | RUNAI_PLAIN
+        given.append((word, next(rest) if word in RUNAI else ""))
+    assert options and tail.startswith("sh -c torchrun")
+    assert ("--workers", "1") in given and ("--image", "app:1") in given
+    for flag in ("--environment-variable", "--master-environment-variable"):
+        assert (flag, "NCCL_SOCKET_IFNAME==net1") in given
+    assert ("--annotation", "k8s.v1.cni.cncf.io/networks=rdma-1@net1") in given
+    (master,) = [value for flag, value in given if flag == "--master-command"]
+    assert shlex.split(master)[2] == words[-1]  # workers and master run the same
+
+
+def test_what_is_a_placeholder_is_said(tmp_path: Path, exits: Exits) -> None:
+    said = exits(0, "example", "ddp", "--launch", "slurm").err
+    assert "note: replace 8 GPUs with the number of GPUs in each node (hardware.gpus" in said and "2 nodes" in said
+    (tmp_path / "hosts.yaml").write_text("all: {hosts: {build: {gpuready: {hardware: {gpus: none}}}}}")
+    told = exits(0, "example", "ddp", "--launch", "env", "-i", str(tmp_path / "hosts.yaml"))
+    assert "(the spec says hardware.gpus: none)" in told.err
+    said = exits(0, "example", "ddp", "--launch", "runai").err
+    assert "PROJECT" in said and "registry.example.com/train:1.0" in said
+    assert "Replace: 2 nodes" in example(exits, "--launch", "kubernetes")
+
+
+def test_a_node_without_rdma_gets_no_settings_of_it(tmp_path: Path, exits: Exits) -> None:
+    (tmp_path / "state.json").write_text(NodeState().model_dump_json())
+    (tmp_path / "hosts.yaml").write_text("all: {hosts: {gpu01: {gpuready: {hardware: {gpus: 1}}}}}")
+    given = ["-i", str(tmp_path / "hosts.yaml"), "--state", str(tmp_path / "state.json")]
+    assert "rdma" not in example(exits, "--launch", "runai", *given)
+    assert "NCCL_IB" not in example(exits, "--launch", "kubernetes", *given)
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (("-i", "hosts.yaml"), "the same for all hosts"),
+        (("--launch", "hosts"), "-i is missing"),
+        (("--launch", "slurm", "--state", "x"), "-i is missing"),
+    ],
+)
+def test_usage(words: tuple[str, ...], part: str, exits: Exits) -> None:
+    assert part in exits(64, "example", "ddp", *words).err
