@@ -10,7 +10,7 @@ from gpuready.components.crio.component import Crio
 from gpuready.components.dcgm.component import Dcgm
 from gpuready.components.devices.component import Devices
 from gpuready.components.docker.component import Docker
-from gpuready.components.docker_package.component import Engine
+from gpuready.components.docker_package.component import DockerPackage
 from gpuready.components.driver.component import Driver
 from gpuready.components.gate.component import Gate
 from gpuready.components.ldso.component import Ldso
@@ -39,7 +39,7 @@ NODE: tuple[Component, ...] = (
     Memlock(),
     Rdma(),
     Nccl(),
-    Engine(),
+    DockerPackage(),
     Docker(),
     Containerd(),
     Crio(),

@@ -125,7 +125,7 @@ class Component:
         """Return what the user should know even without a difference, such as a setting that has no effect here."""
         return ()
 
-    def in_vain(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+    def remark_if_unused(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         """Return a remark if the component does not apply, although the spec asks for it."""
         applies = self.applies(spec, state)
         return () if applies.yes else (f"in the spec, but nothing to do on this node: {applies.reason}",)

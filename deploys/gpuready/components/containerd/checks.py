@@ -4,7 +4,7 @@ They never use ``ctr``, which ignores the configuration of runtimes. Sources: CR
 """
 
 from gpuready.components.containerd import files, keys
-from gpuready.components.containerd.component import RUNNING, TAKEN_OVER, Containerd
+from gpuready.components.containerd.component import LOADED, RUNNING, Containerd
 from gpuready.components.containerd.files import UNIT
 from gpuready.contract import need, owners
 from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, unknown, warn
@@ -32,7 +32,7 @@ def _runtime(spec: NodeSpec, state: NodeState) -> Verdict:
     if state.unit(UNIT).active != "active":
         return skip(f"{whose}, and {UNIT} does not run") if whose else unknown(f"{UNIT} does not run")
     running = need.value(actual[RUNNING])
-    if running != TAKEN_OVER:
+    if running != LOADED:
         told = f"containerd runs with an older configuration: {running}"
         return warn(told, remedy) if whose else fail(told)
     extra = ", the default" if found.default_runtime == "nvidia" else ""

@@ -24,7 +24,7 @@ from gpuready.model.state import Docker as Engine
 from gpuready.model.state import NodeState, Unknown
 
 RUNNING = "containerd.running"
-TAKEN_OVER = "the configuration as it is"
+LOADED = "loaded"
 
 
 class Containerd(Component):
@@ -59,7 +59,7 @@ class Containerd(Component):
             raise NotComparable(refusals.decides(state, found))
         # If the file has to change, the restart asks CRI anyway. CRI may even be down because of that file.
         asks = state.unit(UNIT).active == "active" and not (differs and isinstance(actual[RUNNING], Unknown))
-        return want | ({RUNNING: TAKEN_OVER} if asks else {})
+        return want | ({RUNNING: LOADED} if asks else {})
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         found = files.known(state)
@@ -84,8 +84,8 @@ class Containerd(Component):
         found = files.readable(state)
         actual = self.actual(spec, state)
         values = removal.original(state, found, actual)
-        taken = actual[RUNNING] == TAKEN_OVER or state.unit(UNIT).active != "active"
-        return values if taken or (values and isinstance(actual[RUNNING], Unknown)) else values | {RUNNING: TAKEN_OVER}
+        taken = actual[RUNNING] == LOADED or state.unit(UNIT).active != "active"
+        return values if taken or (values and isinstance(actual[RUNNING], Unknown)) else values | {RUNNING: LOADED}
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
         return Disruption.restart if state.unit(UNIT).active == "active" else Disruption.none
@@ -220,6 +220,6 @@ def _running(state: NodeState, found: Effective) -> Value:
     if isinstance(state.cri, Unknown):
         return state.cri
     if state.cri is not None:
-        return keys.untrue(found, state.cri) or TAKEN_OVER
+        return keys.untrue(found, state.cri) or LOADED
     younger = [path for path in state.unloaded if path in files.order(state, found)]
-    return f"{', '.join(younger)} changed since it started" if younger else TAKEN_OVER
+    return f"{', '.join(younger)} changed since it started" if younger else LOADED

@@ -36,7 +36,7 @@ from gpuready.model.state import File, NodeState, Unknown
 
 UNIT = "crio.service"
 RUNNING = "crio.running"
-TAKEN_OVER = "the configuration as it is"
+LOADED = "loaded"
 _PATH, _TYPE, _MONITOR = (f"crio.runtimes.nvidia.{name}" for name in ("runtime_path", "runtime_type", "monitor_path"))
 _DEFAULT = "crio.default_runtime"
 _NAME_IT = (
@@ -88,7 +88,7 @@ class Crio(Component):
         # If a file has to change, the reload asks CRI-O anyway.
         differs = any(actual.get(key) != value for key, value in want.items())
         asks = state.unit(UNIT).active == "active" and not (differs and isinstance(actual[RUNNING], Unknown))
-        return want | ({RUNNING: TAKEN_OVER} if asks else {})
+        return want | ({RUNNING: LOADED} if asks else {})
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         found = files.effective(state)
@@ -192,18 +192,18 @@ def _running(state: NodeState, found: Effective) -> Value:
         return state.crio
     if state.crio is None:
         late = [path for path in sorted({found.said_by.get("nvidia", DROP_IN), DROP_IN}) if _younger(state, path)]
-        return f"{', '.join(late)} changed since it was read" if late else TAKEN_OVER
+        return f"{', '.join(late)} changed since it was read" if late else LOADED
     runs = state.crio.runtimes.get("nvidia")
     if runs is None or found.nvidia is None:
         there = "with" if runs is not None else "without"
-        return TAKEN_OVER if runs is found.nvidia else f"CRI-O runs {there} the runtime nvidia"
+        return LOADED if runs is found.nvidia else f"CRI-O runs {there} the runtime nvidia"
     pairs = [(key, runs.get(key), found.nvidia.get(key)) for key in ("runtime_path", "monitor_path")]
     pairs.append(("runtime_type", runs.get("runtime_type") or "oci", found.nvidia.get("runtime_type") or "oci"))
     pairs.append(("default_runtime", state.crio.default_runtime, found.default))
     wrong = [
         f"{key} {a}, but the files say {b}" for key, a, b in pairs if b and a != b
     ]  # keys in no file have CRI-O's defaults
-    return f"CRI-O runs with {'; '.join(wrong)}" if wrong else TAKEN_OVER
+    return f"CRI-O runs with {'; '.join(wrong)}" if wrong else LOADED
 
 
 def _there(state: NodeState) -> bool:

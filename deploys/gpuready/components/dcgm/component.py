@@ -71,7 +71,7 @@ class Dcgm(Component):
         return {f"dcgm.{name}": None for name in _came(state)} | stops
 
     def remarks(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
-        return self.in_vain(spec, state) if spec.dcgm.install else ()
+        return self.remark_if_unused(spec, state) if spec.dcgm.install else ()
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
         return Disruption.recreate if _packages(diff) else Disruption.none

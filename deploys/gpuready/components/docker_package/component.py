@@ -23,7 +23,7 @@ _DOCKERS = ("docker-ce", "docker-ee", "containerd.io", "docker-engine")
 _SOURCE = re.compile(r"^[ \t]*[^# \t\n].*download\.docker\.com", re.M)
 
 
-class Engine(Component):
+class DockerPackage(Component):
     """docker.io with its client and iptables, installed on request."""
 
     name = "engine"
@@ -63,18 +63,18 @@ class Engine(Component):
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         work = ignored_containers.words(spec)
         if diff[0].expected is not None:
-            yield Step("engine", EngineInstall(work), timeout=1800, summary="install docker.io")
+            yield Step("engine", DockerPackageInstall(work), timeout=1800, summary="install docker.io")
         else:
-            yield Step("engine", EngineRemove(work), timeout=1800, summary="purge docker.io")
+            yield Step("engine", DockerPackageRemove(work), timeout=1800, summary="purge docker.io")
 
 
-class EngineInstall(Script, template="docker_package/install"):
+class DockerPackageInstall(Script, template="docker_package/install"):
     """Install docker.io with its dependencies, and record the new packages."""
 
     work: tuple[str, ...]
 
 
-class EngineRemove(Script, template="docker_package/remove"):
+class DockerPackageRemove(Script, template="docker_package/remove"):
     """Purge the packages that came with docker.io, unless it has containers or volumes."""
 
     work: tuple[str, ...]

@@ -100,7 +100,7 @@ class Driver(Component):
 
     def remarks(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         if spec.driver.policy != "observe":
-            return self.in_vain(spec, state)
+            return self.remark_if_unused(spec, state)
         if not self.original(spec, state):
             return ()
         return ("driver.policy is observe, but gpuready's holds and pins stay: gpuready remove --only driver",)

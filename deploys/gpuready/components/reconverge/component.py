@@ -77,7 +77,7 @@ class Reconverge(Component):
         return {**{_key(path): None for path in FILES}, "reconverge.enabled": None}
 
     def remarks(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
-        return self.in_vain(spec, state) if spec.reconverge.on_driver_change == "mend" else ()
+        return self.remark_if_unused(spec, state) if spec.reconverge.on_driver_change == "mend" else ()
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         content, want = wanted(spec, state), {c.key: c.expected for c in diff}
