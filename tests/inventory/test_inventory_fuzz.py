@@ -9,11 +9,12 @@ import yaml
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from gpuready.base.documents import MOST_DEPTH
 from gpuready.base.errors import GpureadyError
 from gpuready.inventory.connection import HONOURED
 from gpuready.inventory.host_names import expand, is_host, split_port
 from gpuready.inventory.hosts import load
-from gpuready.inventory.yaml_positions import MAX_DEPTH, load_text
+from gpuready.inventory.yaml_positions import load_text
 from gpuready.model.schema_help import words_at
 from gpuready.model.spec import NodeSpec
 
@@ -171,8 +172,8 @@ def test_sources(source: str) -> None:
 
 
 def test_depth() -> None:
-    for levels in (MAX_DEPTH - 2, MAX_DEPTH * 3, 100_000):
+    for levels in (MOST_DEPTH - 2, MOST_DEPTH * 3, 100_000):
         outcome(b"a: " + b"{a: " * levels + b"}" * levels)
         outcome(b"- " * levels + b"x")
         outcome(b'{"a": ' * levels + b"1" + b"}" * levels)
-    assert load_text("[" * MAX_DEPTH + "]" * MAX_DEPTH, "f") is not None
+    assert load_text("[" * MOST_DEPTH + "]" * MOST_DEPTH, "f") is not None

@@ -31,6 +31,8 @@ MOST_TOML = 250_000
 #: Characters that begin a TOML value or table. The longest dump of containerd's defaults has 270 of them.
 MOST_TOML_VALUES = 3_000
 MOST_DEPTH = 64
+#: What libyaml says of a text that is too deep for itself, before it gives the event at our limit (PyYAML 6.0.4).
+TOO_DEEP = "exceeded maximum nesting depth"
 
 
 class DocumentError(ValueError):
@@ -79,7 +81,8 @@ def read_yaml(text: str) -> Any:
             reader.take(event)
     except yaml.MarkedYAMLError as e:
         where = f"line {e.problem_mark.line + 1}: " if e.problem_mark else ""
-        raise DocumentError(f"{where}{e.problem or 'it is not YAML'}") from None
+        problem = f"more than {MOST_DEPTH} levels" if e.problem == TOO_DEEP else e.problem
+        raise DocumentError(f"{where}{problem or 'it is not YAML'}") from None
     except (yaml.YAMLError, UnicodeError) as e:
         raise DocumentError(f"it is not YAML ({' '.join(str(e).split())[:100]})") from None
     return reader.root

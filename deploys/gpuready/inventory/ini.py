@@ -12,12 +12,13 @@ import shlex
 import warnings
 from collections.abc import Iterator
 
+from gpuready.base.documents import MOST_DEPTH
 from gpuready.base.errors import InventoryError, SpecError, Where
 from gpuready.inventory.ansible import Source
 from gpuready.inventory.groups import ADD_HOSTS, Graph, Group
 from gpuready.inventory.host_names import is_host
 from gpuready.inventory.source_values import Located, Refused, label
-from gpuready.inventory.yaml_positions import MAX_DEPTH, MAX_VALUES
+from gpuready.inventory.yaml_positions import MAX_VALUES
 
 #: A group's name ends at a blank, a colon or a bracket; only ``#`` starts a comment after it.
 _SECTION = re.compile(r"\[([^:\]\s]+)(?::(\w+))?\]\s*(?:#.*)?")
@@ -211,8 +212,8 @@ class IniSource(Source):
         self._values += 1
         if self._values > MAX_VALUES:
             raise SpecError("too many values", where=where, allowed=f"at most {MAX_VALUES}")
-        if depth > MAX_DEPTH:
-            raise Refused(f"nested more than {MAX_DEPTH} levels deep")
+        if depth > MOST_DEPTH:
+            raise Refused(f"nested more than {MOST_DEPTH} levels deep")
         if isinstance(value, int) and value.bit_length() > _MOST_BITS:  # Python would not print it
             raise Refused("the number is too large")
         if isinstance(value, dict):

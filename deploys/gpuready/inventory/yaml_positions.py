@@ -16,12 +16,12 @@ from yaml.constructor import SafeConstructor
 from yaml.reader import Reader
 from yaml.resolver import Resolver
 
+from gpuready.base.documents import MOST_DEPTH, TOO_DEEP
 from gpuready.base.errors import InventoryError, SpecError, Where
 from gpuready.base.files import read_file, reason
 from gpuready.inventory.source_values import VAULT, Located, Shown, label, surprising
 
 MAX_BYTES = 5_000_000
-MAX_DEPTH = 64
 MAX_VALUES = 500_000
 _MOST_DIGITS = 1_000
 
@@ -87,6 +87,8 @@ def is_json(text: str) -> bool:
 def _syntax_error(error: yaml.MarkedYAMLError, text: str, file: str) -> SpecError:
     mark = error.problem_mark or error.context_mark
     line = mark.line + 1 if mark else 0
+    if error.problem == TOO_DEEP:
+        return SpecError("nested too deeply", where=Where(file, line), allowed=f"at most {MOST_DEPTH} levels")
     lines = text.split("\n")
     here = lines[line - 1] if 0 < line <= len(lines) else ""
     if "\t" in here[: len(here) - len(here.lstrip())] or (mark and here[mark.column : mark.column + 1] == "\t"):
@@ -112,7 +114,7 @@ class _Node(NamedTuple):
 
 
 class _Composer:
-    """Builds the value of a document from its events, by recursion to at most MAX_DEPTH levels."""
+    """Builds the value of a document from its events, by recursion to at most MOST_DEPTH levels."""
 
     def __init__(self, events: Iterator[yaml.Event], file: str) -> None:
         self._events = events
@@ -142,8 +144,8 @@ class _Composer:
             self._anchors[event.anchor] = None
         if isinstance(event, yaml.ScalarEvent):
             node = self._scalar(event, line)
-        elif depth == MAX_DEPTH:
-            self._refuse("nested too deeply", line, f"at most {MAX_DEPTH} levels")
+        elif depth == MOST_DEPTH:
+            self._refuse("nested too deeply", line, f"at most {MOST_DEPTH} levels")
         elif isinstance(event, yaml.MappingStartEvent):
             self._refuse_other_tags(event.tag, "map", line)
             node = self._mapping(line, depth + 1)
