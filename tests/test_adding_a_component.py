@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuready.contract.component import Component
 from tests.followed import ROOT, blocks, changed, follow, run
 
 PAGE = "adding-a-component.md"
@@ -45,6 +46,14 @@ def test_it_is_one_folder_and_one_entry() -> None:
     files = {block.path for block in BLOCKS if block.language in ("", "python", "yaml")}
     assert {Path(name).parent.name for name in files} == {"profiling"}
     assert changed(PAGE) == {"deploys/gpuready/node.py": 2, "deploys/gpuready/catalogue.py": 3}
+
+
+def test_its_methods_are_those_of_the_contract() -> None:
+    (code,) = (
+        block.text for block in BLOCKS if block.path.endswith("profiling/component.py") and block.language == "python"
+    )
+    methods = re.findall(r"^    def (\w+)\(self", code, re.M)
+    assert len(methods) > 5 and [name for name in methods if not hasattr(Component, name)] == []
 
 
 def test_its_code_is_as_the_linter_wants_it(copy: Path) -> None:

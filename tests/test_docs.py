@@ -55,6 +55,17 @@ def test_each_file_of_one_apply_exists() -> None:
     ] == []
 
 
+def test_each_file_that_the_protocol_names_exists() -> None:
+    paths = re.findall(
+        r"`((?!NAME)[\w/-]+/[\w.-]+\.(?:py|j2))`", (ROOT / "templates/lib/PROTOCOL.md").read_text("utf-8")
+    )
+    assert len(paths) > 15
+    places = ("deploys/gpuready", "templates")
+    assert [
+        path for path in paths if "NAME" not in path and not any((ROOT / at / path).exists() for at in places)
+    ] == []
+
+
 def leads_somewhere(page: Path, target: str, anchor: str) -> bool:
     """On GitHub, or, from a page of the reference, in the site: GitHub has no reference."""
     if target.startswith("../blob/HEAD/"):  # GitHub's form for templates

@@ -1,1 +1,1 @@
-"""The command line: one module for each verb, and what they share."""
+"""The command line: what verbs share."""

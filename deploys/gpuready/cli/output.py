@@ -116,7 +116,7 @@ def deliver(run: Run, wanted: Sequence[Target], *, color: str = "auto", detailed
 
 
 def write(rendered: Iterable[tuple[Target, str]], code: int) -> int:
-    """Write each text to where it belongs; the exit code: ``code``, or 64 if that is 0 and a text was not written."""
+    """Write each text to where it belongs; the exit code: ``code``, or 74 if that is 0 and a text was not written."""
     global _delivered
     with _whole():
         for target, text in rendered:

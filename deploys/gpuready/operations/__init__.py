@@ -1,1 +1,1 @@
-"""Everything that acts on a node: transport, steps, lock and operation. Only this and the fleet use pyinfra."""
+"""Everything that acts on a node: transport, steps, lock and operation."""

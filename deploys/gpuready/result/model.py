@@ -245,8 +245,8 @@ class Host(Part):
 class HostResult(Host):
     """A host of a run that is under way or was read back. ``parts``: what one verb adds, by its key in the document.
 
-    ``state`` and ``disturbed`` are the engine's, and in no document. ``disturbed``: what is permitted there may affect
-    running work, so hosts like it go in batches.
+    ``state`` and ``disturbed`` are for the run itself, and in no document. ``disturbed``: what is permitted there may
+    affect running work, so hosts like it go in batches.
     """
 
     name: str

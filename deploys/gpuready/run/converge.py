@@ -31,8 +31,8 @@ Ask = Callable[[Host, NodeState, NodeSpec], NodeState]
 def plan(fleet: Fleet, *, verb: str = "plan", batch: str = "", back: bool = False) -> Run:
     """Connect, probe, compare and judge every host. Nothing on a node changes.
 
-    ``back``: compare with the state before gpuready instead of the spec (``remove``). ``batch`` and ``max_fail`` have
-    the form of the command line (:mod:`gpuready.contract.rollout`).
+    ``back``: compare with the state before gpuready instead of the spec (``remove``). ``batch`` has the form of the
+    command line (:mod:`gpuready.contract.rollout`).
     """
     read = probed if verb == "status" else node_state
 
@@ -60,7 +60,10 @@ def read_images(fleet: Fleet) -> Run:
 
 
 def apply(fleet: Fleet, *, batch: str = "", max_fail: str = "0", back: bool = False) -> Run:
-    """Converge every host with a difference, then judge it. Other hosts are only compared."""
+    """Converge every host with a difference, then judge it. Other hosts are only compared.
+
+    ``max_fail``: how many hosts of a batch may fail, as on the command line. The others: see :func:`plan`.
+    """
     verb = "remove" if back else "apply"
     fits = len(fleet.entries) <= fleet.room
     fleet.keeps = lambda result: fits and result.outcome == "would_change"
