@@ -140,6 +140,13 @@ def test_explain_judges_a_message_on_recorded_nodes(files: Files, state: dict[st
     assert {check["id"] for check in found["hosts"]["gpu01"]["checks"]} == {"docker.runtime"}
 
 
+def test_explain_masks_what_a_node_says(files: Files, state: dict[str, Any], exits: Exits) -> None:
+    state["docker"] = {"unknown": "docker info: proxy https://me:hunter2@10.0.0.1 refused"}
+    _, *argv = files.argv("explain", recorded(gpu01=state, gpu02=state))
+    told = exits(3, "explain", MESSAGE, *argv)
+    assert "docker info: proxy https://" in told.out and "hunter2" not in told.out + told.err
+
+
 RECORDED = str(Path(__file__).parents[1] / "data" / "h200-mounted-driver" / "state.json")
 
 

@@ -116,6 +116,25 @@ def test_the_parts_are_found() -> None:
     assert all(part in PARTS for part in RECORDED if re.search(r"P/.*\.(text|out)$", part))
 
 
+def test_a_long_cache_and_many_libraries_do_not_multiply() -> None:
+    """Each entry of the linker's cache leads to a library of another version, beside many others."""
+
+    def taken(count: int) -> float:
+        cache = "".join(f"\tlibcuda.so.1 (libc6,x86-64) => /d{n}/libcuda.so.1\n" for n in range(count))
+        libs = "".join(f"/d{n}/libcuda.so.1\t/d{n}/libcuda.so.5.{n}\n/d{n}/libcuda.so.5.{n}\tx\n" for n in range(count))
+        began = time.process_time()
+        rows = RECORDED | {"P/ldcache.out": cache.encode(), "P/ldcache.rc": b"0\n", "P/libs.text": libs.encode()}
+        state = parse([f"tar {base64.b64encode(tar(dict(rows))).decode()}", "end 1"])
+        plan = Plan(NODE, SPEC, state)
+        for item in NODE:
+            plan[item]
+        run_checks(concerning(CATALOGUE, SPEC, state), SPEC, state, "gpu1", active=False, today=date.today())
+        return time.process_time() - began
+
+    many = taken(8000)
+    assert many <= FLOOR or many < _MOST * max(taken(2000) for _ in range(3))
+
+
 @pytest.mark.fault("D3", "short-lines")
 @pytest.mark.parametrize("part", PARTS)
 def test_time_grows_with_the_answer_alone(part: str) -> None:

@@ -36,9 +36,6 @@ class GpureadyError(Exception):
         self.message = message
         self.remedy = remedy
 
-    def to_json(self) -> dict[str, str]:
-        return {"kind": self.kind, "message": str(self), "remedy": self.remedy}
-
 
 @dataclass(frozen=True)
 class Where:

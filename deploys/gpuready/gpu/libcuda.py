@@ -6,7 +6,7 @@ cuDeviceGetCount and their error numbers).
 
 import re
 
-from gpuready.components.ldso.state import DRIVER_DIRS, SONAMES, is_old_link, library_version
+from gpuready.components.ldso.state import DRIVER_DIRS, SONAMES, is_old_link, library_version, newest_versions
 from gpuready.contract import need
 from gpuready.contract.check import Check, EndCheck, Level, Verdict, fail, has_gpu, passed, skip, unknown
 from gpuready.contract.question import Question
@@ -33,8 +33,9 @@ def _ldcache(spec: NodeSpec, state: NodeState) -> Verdict:
     gone = [p for soname in SONAMES for p in linker.cache.get(soname, ()) if p not in linker.libs]
     if gone:
         return fail("the cache lists a library that does not exist", "run ldconfig", ", ".join(gone))
-    loaded = state.driver.loaded
-    old = [p for soname in SONAMES for p in linker.cache.get(soname, ())[:1] if is_old_link(linker, p, loaded)]
+    loaded, newest = state.driver.loaded, newest_versions(linker)
+    firsts = [path for soname in SONAMES for path in linker.cache.get(soname, ())[:1]]
+    old = [path for path in firsts if is_old_link(linker, newest, path, loaded)]
     if old:
         return fail("a link leads to another version, and the loaded driver's is beside it", "run ldconfig", old[0])
     version = library_version(linker.libs.get(listed[0], listed[0]))

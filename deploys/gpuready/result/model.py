@@ -177,7 +177,7 @@ class CheckResult(Part):
     advisory: bool = False
     """If it is unknown, verify does not fail."""
     component: str = ""
-    """The component that it judges; of other checks, their area."""
+    """The component that it judges; empty: no component changes what it judges."""
 
     @classmethod
     def of(cls, judged: Judged) -> CheckResult:
@@ -215,7 +215,7 @@ class Host(Part):
     probed: bool = False
     """The node was read."""
     examined: bool = False
-    """The active checks ran, in a second script."""
+    """A second script ran on the node: active checks, or what compat asks."""
     execs: Count = 0
     """The scripts that were sent to the node."""
     seconds: Amount = field(default=0.0, metadata=SECONDS)
@@ -278,7 +278,7 @@ class HostResult(Host):
         return self.state
 
     def saw(self, state: NodeState, spec: NodeSpec) -> None:
-        """The probe's first answer: what the node is, and whose its parts are."""
+        """Store the first probe, and note who manages which part of the node."""
         from gpuready.contract import owners
 
         self.read(state)
@@ -351,7 +351,7 @@ class Run(Summary):
         return self.error is not None and self.error.kind == INTERRUPTED.kind
 
     def interrupt(self) -> None:
-        """It was interrupted; an error that ended it before is worth more."""
+        """Record the interrupt, unless an earlier error is set."""
         self.error = self.error or INTERRUPTED
 
     @property

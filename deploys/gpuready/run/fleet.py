@@ -1,9 +1,8 @@
-"""A fleet: hosts that are connected on demand, called side by side, and let go in every ending.
+"""A fleet connects to hosts on demand, runs a function on each in parallel, and always closes the connections.
 
-It takes hosts and fills in their results. It knows no terminal and no verb; what happens on a host is a function that
-it is given. Only this module uses pyinfra's State, Inventory, run_ops and pyinfra_cli. With no_wait, pyinfra exits 0
-even if an operation failed, so success is read from each host's context. A signal does not cut the imports here in two:
-it waits for the event loop (operations/interrupts.py).
+It fills in the hosts' results, and knows no terminal and no verb. Only this module uses pyinfra's State, Inventory,
+run_ops and pyinfra_cli. With no_wait, pyinfra exits 0 even if an operation failed, so success is read from each host's
+context. A signal does not cut the imports here in two: it waits for the event loop (operations/interrupts.py).
 """
 
 import gpuready.operations.startup  # noqa: F401

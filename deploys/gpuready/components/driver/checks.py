@@ -10,7 +10,7 @@ import re
 
 from gpuready.base.versions import driver, leading
 from gpuready.components.driver import next_boot, packages
-from gpuready.components.ldso.state import SONAMES, is_old_link, library_version
+from gpuready.components.ldso.state import SONAMES, is_old_link, library_version, newest_versions
 from gpuready.contract import need
 from gpuready.contract.check import (
     Check,
@@ -137,13 +137,14 @@ def _supported(until: dict[int, tables.Until]) -> str:
 def _match(spec: NodeSpec, state: NodeState) -> Verdict:
     loaded = need.driver(state)
     linker = need.value(state.linker)
+    newest = newest_versions(linker)
     wrong = [
         f"{soname} -> {path} is {version}"
         for soname in SONAMES
         for path in linker.cache.get(soname, ())[:1]
         if (version := library_version(linker.libs.get(path, path)))
         and version != loaded
-        and not is_old_link(linker, path, loaded)  # libcuda.ldcache: no reload, but ldconfig
+        and not is_old_link(linker, newest, path, loaded)  # libcuda.ldcache: no reload, but ldconfig
     ]
     if wrong:
         return fail(f"the module is {loaded}, but libraries have another version", evidence="; ".join(wrong))

@@ -13,7 +13,7 @@ from posixpath import join
 
 from gpuready.base import resources
 from gpuready.base.step import Script, Step, Steps
-from gpuready.components.ldso.state import DRIVER_DIRS, SONAMES, is_old_link, library_version, newest_beside
+from gpuready.components.ldso.state import DRIVER_DIRS, SONAMES, is_old_link, library_version, newest_versions
 from gpuready.contract import ledger
 from gpuready.contract.component import Applies, Change, Component, NotComparable, Value, Values
 from gpuready.model.spec import NodeSpec
@@ -136,12 +136,12 @@ def _stale(state: NodeState, linker: Linker, dirs: tuple[str, ...]) -> tuple[str
     On a read-only mount, ldconfig lists a name although it cannot create the link, if a file of the library is beside
     it. With ``dirs``, missing libraries have keys of their own.
     """
-    version = state.driver.loaded
+    version, newest = state.driver.loaded, newest_versions(linker)
     found = []
     for soname in SONAMES:
         for path in linker.cache.get(soname, ()):
-            phantom = path not in linker.libs and not newest_beside(linker, path)
-            found += [path] if phantom or is_old_link(linker, path, version) else []
+            phantom = path not in linker.libs and path not in newest
+            found += [path] if phantom or is_old_link(linker, newest, path, version) else []
         if version and not linker.cache.get(soname) and not dirs:
             places = (f"{d}/{soname}" for d in _configured(state))
             found += [path for path in places if library_version(linker.libs.get(path, "")) == version]

@@ -4,7 +4,7 @@ Formats: ldconfig(8) -p, ld.so(8) LD_TRACE_LOADED_OBJECTS.
 """
 
 import re
-from posixpath import dirname
+from collections.abc import Mapping
 
 from pydantic import Field
 
@@ -39,7 +39,7 @@ class Linker(Facts):
 
 def library_version(realpath: str) -> str:
     """``libcuda.so.580.159.04`` -> ``580.159.04``; empty for a name without a version."""
-    m = re.search(r"\.so\.(\d+\.\d+(?:\.\d+)?)$", realpath)
+    m = re.search(r"\.so\.(\d{1,9}\.\d{1,9}(?:\.\d{1,9})?)$", realpath)
     return m[1] if m else ""
 
 
@@ -52,20 +52,24 @@ def other_library(linker: Linker | Unknown, loaded: str) -> str:
     return version if version != loaded else ""
 
 
-def newest_beside(linker: Linker, path: str) -> str:
-    """Return the newest version of a library's files in the directory of ``path``; empty if none has a version."""
-    base = path.removesuffix("1")
-    versions = (library_version(one) for one in linker.libs if one.startswith(base) and dirname(one) == dirname(path))
-    return max(filter(None, versions), key=lambda one: leading(one, 3), default="")
+def newest_versions(linker: Linker) -> dict[str, str]:
+    """Return the newest version of each library's files in its directory: ``DIR/libcuda.so.1`` -> 580.159.04."""
+    newest: dict[str, str] = {}
+    for path in linker.libs:
+        version = library_version(path)
+        link = f"{path.removesuffix(version)}1"
+        if version and leading(version, 3) > leading(newest.get(link, ""), 3):
+            newest[link] = version
+    return newest
 
 
-def is_old_link(linker: Linker, path: str, loaded: str) -> bool:
+def is_old_link(linker: Linker, newest: Mapping[str, str], path: str, loaded: str) -> bool:
     """Tell whether a link leads to another version than the loaded driver's, whose library is the newest beside it.
 
     ldconfig renews such a link. ``look_at_libraries`` in templates/lib/stale.sh.j2 has the same rule.
     """
     version = library_version(linker.libs.get(path, ""))
-    return bool(version and loaded) and version != loaded == newest_beside(linker, path)
+    return bool(version and loaded) and version != loaded == newest.get(path, "")
 
 
 _CACHED = re.compile(r"^[ \t]+(\S+) \(([^)\n]*)\) => (.+)$", re.M)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from gpuready.base.errors import UsageError
 from gpuready.cli.change import YES, change, consent
 from gpuready.cli.options import NO_STATE, HostVerb, change_options, run_options
-
-if TYPE_CHECKING:
-    pass
 
 _HELP = """Change every node to match its spec, then verify it. What already matches is not touched.
 

@@ -313,6 +313,7 @@ def _why_not(host: HostResult, check: Check, *, recorded: bool) -> tuple[str, st
 def _verdicts(run: Run, ids: Sequence[str]) -> list[str]:
     """One line for each check and verdict, with the hosts that share it."""
     from gpuready.base.host_list import hostlist
+    from gpuready.result.mask import mask_text
 
     found: dict[tuple[str, str, str], list[str]] = {}
     for host in run.hosts:
@@ -323,7 +324,7 @@ def _verdicts(run: Run, ids: Sequence[str]) -> list[str]:
                 found.setdefault(key, []).append(host.name)
     width = max((len(id) for id, _, _ in found), default=0)
     rows = [
-        f"  {status:<7} {id:<{width}}  {hostlist(hosts)}: {' '.join(summary.split())}"
+        f"  {status:<7} {id:<{width}}  {hostlist(hosts)}: {mask_text(' '.join(summary.split()))}"
         for (id, status, summary), hosts in found.items()
     ]
     return ["Verdicts", *rows] if rows else []

@@ -78,7 +78,7 @@ def command(pairs: str, tests: str | None, seconds: int, seed: int | None, **giv
     if len(wanted.entries) < 2:
         raise UsageError("fabric needs at least two hosts; one is chosen", remedy="add a host, or widen --limit")
     what = Wanted(way, tuple(dict.fromkeys(named)), seconds, automatic=tests is None)
-    return wanted.deliver(online(wanted, using=lambda: _pairwise(what)))
+    return wanted.deliver(online(wanted, using=lambda: _tests(what)))
 
 
 def _named(text: str) -> tuple[str, ...]:
@@ -92,7 +92,7 @@ def _named(text: str) -> tuple[str, ...]:
     raise UsageError(f"--tests: no test {name!r}{hint}", remedy=f"there are: {known}")
 
 
-def _pairwise(wanted: Wanted) -> Work:
+def _tests(wanted: Wanted) -> Work:
     from gpuready.verbs.fabric.work import run_tests
 
     return partial(run_tests, wanted)
