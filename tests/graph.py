@@ -6,44 +6,54 @@ knot. A component's spec.py and state.py are the folder ``facts``, because the m
 
 import ast
 import sys
-from collections.abc import Mapping, Set
+from collections.abc import Container, Mapping, Set
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
 
-def folder(path: Path) -> str:
-    """The folder of a module, or its own name at the top."""
-    first, *rest = path.with_suffix("").parts
-    return "facts" if first == "components" and rest[-1:] in (["spec"], ["state"]) else first
-
-
 def modules(root: Path) -> dict[str, Path]:
-    """The modules below gpuready, by dotted name."""
+    """The modules of a checkout's package, by dotted name; the package itself has the empty one."""
     package = root / "deploys" / "gpuready"
-    return {
-        ".".join(path.relative_to(package).with_suffix("").parts).removesuffix(".__init__"): path
-        for path in sorted(package.rglob("*.py"))
-        if path.parent != package or path.stem not in ("__init__", "__main__")
-    }
+    parts = {path: path.relative_to(package).with_suffix("").parts for path in sorted(package.rglob("*.py"))}
+    return {".".join(names[:-1] if names[-1] == "__init__" else names): path for path, names in parts.items()}
+
+
+def folder(name: str) -> str:
+    """The folder of a module, which is its layer."""
+    first, *rest = name.split(".")
+    if first == "components" and rest[-1:] in (["spec"], ["state"]):
+        return "facts"
+    return {"": "base", "__main__": "verbs"}.get(name, first)
+
+
+def imported(tree: ast.Module, known: Container[str], top: bool = False) -> frozenset[str]:
+    """What a module imports, anywhere or (``top``) when it is loaded itself: full names, a module's where it is one.
+
+    ``known``: the modules of the package.
+    """
+    found: set[str] = set()
+    for node in tree.body if top else ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "a relative import"
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                found.add(full if full.removeprefix("gpuready.") in known else str(node.module))
+    return frozenset(found)
 
 
 def imports(root: Path) -> dict[str, set[str]]:
     """Folder -> the other folders that its modules import, wherever in the module."""
     known = modules(root)
-    package = root / "deploys" / "gpuready"
-    found: dict[str, set[str]] = {folder(path.relative_to(package)): set() for path in known.values()}
-    for path in known.values():
-        here = folder(path.relative_to(package))
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gpuready"):
-                base = str(node.module).removeprefix("gpuready").removeprefix(".")
-                for alias in node.names:
-                    name = next((n for n in (f"{base}.{alias.name}".strip("."), base) if n in known), None)
-                    if name:
-                        found[here].add(folder(known[name].relative_to(package)))
-        found[here].discard(here)
-    return found
+    found: dict[str, set[str]] = {folder(name): set() for name in known}
+    for name, path in known.items():
+        names = imported(ast.parse(path.read_text("utf-8")), known)
+        found[folder(name)] |= {
+            folder(each.removeprefix("gpuready.")) for each in names if each.startswith("gpuready.")
+        }
+    return {name: others - {name} for name, others in found.items()}
 
 
 def knots(graph: Mapping[str, Set[str]]) -> list[set[str]]:
@@ -67,10 +77,10 @@ def _reached(graph: Mapping[str, Set[str]], start: str) -> set[str]:
 def main() -> None:
     """Print the graph of a checkout; of this one by default."""
     root = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT
-    graph, package = imports(root), root / "deploys" / "gpuready"
+    graph = imports(root)
     lines: dict[str, int] = dict.fromkeys(graph, 0)
-    for path in modules(root).values():
-        lines[folder(path.relative_to(package))] += len(path.read_text("utf-8").splitlines())
+    for name, path in modules(root).items():
+        lines[folder(name)] += len(path.read_text("utf-8").splitlines())
     for knot in knots(graph):
         print("knot:", ", ".join(sorted(knot)))
     for name in sorted(graph, key=lambda name: (len(_reached(graph, name)), name)):

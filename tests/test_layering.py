@@ -26,13 +26,7 @@ LAYERS = (
 )  # fmt: skip
 
 
-def name_of(path: Path) -> str:
-    """The module's dotted name below gpuready."""
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-MODULES = {name_of(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+MODULES = graph.modules(ROOT)
 
 
 @functools.cache
@@ -42,28 +36,11 @@ def tree_of(name: str) -> ast.Module:
 
 @functools.cache
 def imported(name: str, top: bool = False) -> frozenset[str]:
-    """What a module imports, anywhere or (``top``) when it is loaded itself: full names, a module's where it is one."""
-    found: set[str] = set()
-    for node in tree_of(name).body if top else ast.walk(tree_of(name)):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{name}: a relative import"
-            for alias in node.names:
-                full = f"{node.module}.{alias.name}"
-                found.add(full if full.removeprefix("gpuready.") in MODULES else str(node.module))
-    return frozenset(found)
+    return graph.imported(tree_of(name), MODULES, top)
 
 
 def ours(name: str, top: bool = False) -> set[str]:
     return {each.removeprefix("gpuready.") for each in imported(name, top) if each.startswith("gpuready.")}
-
-
-def layer(name: str) -> str:
-    parts = name.split(".")
-    if parts[0] == "components" and parts[-1] in ("spec", "state"):
-        return "facts"
-    return {"": "base", "__main__": "verbs"}.get(name, parts[0])
 
 
 def wrong_imports(allowed: Callable[[str, str], bool]) -> list[str]:
@@ -72,8 +49,8 @@ def wrong_imports(allowed: Callable[[str, str], bool]) -> list[str]:
 
 
 def test_every_import_is_of_a_layer_below() -> None:
-    assert {layer(name) for name in MODULES} == set(LAYERS)
-    assert not wrong_imports(lambda name, each: LAYERS.index(layer(each)) <= LAYERS.index(layer(name)))
+    assert {graph.folder(name) for name in MODULES} == set(LAYERS)
+    assert not wrong_imports(lambda name, each: LAYERS.index(graph.folder(each)) <= LAYERS.index(graph.folder(name)))
 
 
 def test_the_pages_show_the_same_list() -> None:
@@ -97,7 +74,7 @@ def test_no_folders_import_each_other() -> None:
 def test_a_component_imports_no_other() -> None:
     def allowed(name: str, each: str) -> bool:
         inside = name.startswith("components.") and each.startswith("components.")
-        return not inside or layer(each) == "facts" or name.split(".")[1] == each.split(".")[1]
+        return not inside or graph.folder(each) == "facts" or name.split(".")[1] == each.split(".")[1]
 
     assert not wrong_imports(allowed)
 
@@ -115,18 +92,18 @@ def test_imports_make_no_circle() -> None:
 
 def test_no_import_hides_in_a_function_to_break_a_circle() -> None:
     """Late imports save time at the start; those that the layers forbid at the top are forbidden there, too."""
-    graph = {name: ours(name) for name in MODULES if layer(name) not in ("node", "cli")}
-    list(graphlib.TopologicalSorter(graph).static_order())
+    needs = {name: ours(name) for name in MODULES if graph.folder(name) not in ("node", "cli")}
+    list(graphlib.TopologicalSorter(needs).static_order())
 
 
 def test_only_runs_and_operations_touch_pyinfra() -> None:
-    users = {layer(name) for name in MODULES if {each.split(".")[0] for each in imported(name)} & set(HEAVY)}
+    users = {graph.folder(name) for name in MODULES if {each.split(".")[0] for each in imported(name)} & set(HEAVY)}
     assert users <= {"run", "operations", "pyinfra", "cli", "verbs"}, users
 
 
 def test_what_answers_at_once_loads_no_pyinfra() -> None:
     """0.45 s of every call of ``explain``, ``compat`` and of ``plan --state``."""
-    pure = [name for name in MODULES if layer(name) not in ("run", "operations", "pyinfra", "cli", "verbs")]
+    pure = [name for name in MODULES if graph.folder(name) not in ("run", "operations", "pyinfra", "cli", "verbs")]
     pure += ["run.evaluate", "cli.offline", "cli.states", "verbs.explain.command", "verbs.report.command"]
     code = f"import importlib, sys\nfor name in {pure!r}: importlib.import_module(f'gpuready.{{name}}'.rstrip('.'))\n"
     code += f"print(*sorted(set({HEAVY!r}) & set(sys.modules)))\n"

@@ -182,7 +182,7 @@ def _launches(answers: dict[str, Nccl], paint: Painter) -> list[str]:
 
 
 def text(answers: dict[str, Nccl], form: str) -> str:
-    """The variables in one of :data:`FORMS`; several hosts that differ are told apart by comments."""
+    """The variables in one of :data:`FORMS`; comments name the hosts, if they differ."""
     told = {name: answer for name, answer in answers.items() if answer.variables}
     found = grouped(
         (_formed({**each.variables, **((each.environment or {}) if form != "conf" else {})}, form), name)

@@ -54,7 +54,7 @@ def closed(state: NodeState, steps: Closed) -> NodeState:
 
 
 def _dumped(state: NodeState, changed: dict[str, str | None]) -> str:
-    """What containerd would say with these files; its version is told by the dump that there is."""
+    """What containerd would report with these files; its version is that of the recorded dump."""
     now = effective(str(state.containerd))
     version = "2.1" if now.version >= 3 else "1.7" if "enable_cdi" in now.cri else "1.6"
     files: dict[str, str | None] = {path: file.text for path, file in state.files.items()}
