@@ -79,6 +79,16 @@ def test_a_component_imports_no_other() -> None:
     assert not wrong_imports(allowed)
 
 
+def test_a_verb_imports_no_other() -> None:
+    """What two of them need lies in a layer below: ``fabric``, ``compat``, ``run`` or ``cli``."""
+
+    def allowed(name: str, each: str) -> bool:
+        inside = name.startswith("verbs.") and each.startswith("verbs.")
+        return not inside or name.split(".")[1] == each.split(".")[1]
+
+    assert not wrong_imports(allowed)
+
+
 def test_imports_make_no_circle() -> None:
     """So any module can be imported first. An import runs the packages around its target, too."""
     needs = {}

@@ -48,7 +48,7 @@ NO_FACTS = {
     "base/documents.py": "the running Python",
     "cuda/tables.py": "unknown",
     "result/junit.py": "seconds",
-    "verbs/render/kubernetes.py": "of a format",
+    "fabric/kubernetes.py": "of a format",
 }
 
 

@@ -24,6 +24,8 @@ DISRUPTIONS = ("none", "reload", "recreate", "restart", "reboot")
 #: Seconds, as :data:`gpuready.model.probe.TIMEOUT`.
 PROBE_TIMEOUT = 30
 EXIT_CODES = "Exit codes: gpuready --help"
+#: Whether --list-hosts was given, in the metadata of a context.
+_LIST_HOSTS = "gpuready.list_hosts"
 
 
 class Number(click.IntRange):
@@ -49,7 +51,7 @@ class Verb(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         self._tell_environment(ctx)
-        if not ctx.params.pop("list_hosts", False):
+        if not ctx.meta.get(_LIST_HOSTS):
             return super().invoke(ctx)
         with held():
             from gpuready.cli.listing import list_hosts
@@ -103,6 +105,10 @@ def _named(ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> 
     return value
 
 
+def _keep_list_hosts(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    ctx.meta[_LIST_HOSTS] = value
+
+
 COLOR = click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto",
                      help="auto (default): only on a terminal, and not if NO_COLOR is set.",
                      **_environment("COLOR"))  # fmt: skip
@@ -116,7 +122,8 @@ _HOSTS = (
     click.option("-e", "--extra-vars", multiple=True, metavar="KEY=VALUE", callback=_placed,
                  help="Value of the spec for all chosen hosts; overrides the inventory: hardware.gpus=8. Repeatable.",
                  **_environment("EXTRA_VARS")),
-    click.option("--list-hosts", is_flag=True, help="Print the names of the chosen hosts; do nothing else."),
+    click.option("--list-hosts", is_flag=True, expose_value=False, callback=_keep_list_hosts,
+                 help="Print the names of the chosen hosts; do nothing else."),
     click.option("--ansible", is_flag=True,
                  help="Let ansible-inventory read files and directories: plugins, encrypted files. Needs --allow-exec.",
                  **_environment("ANSIBLE")),

@@ -23,6 +23,8 @@ from gpuready.network.nccl_settings import Settings
 #: PyTorch's own default, and the first port of net.ipv4.ip_local_port_range.
 MASTER_PORT, EPHEMERAL = 29500, 32768
 PLACEHOLDER = "YOUR_SCRIPT.py"
+#: PyTorch's workers need more shared memory than Docker's 64 MiB: one GiB for each GPU, and at least this.
+_LEAST_SHM_GIB = 4
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,11 @@ def gpus(spec: NodeSpec, state: NodeState) -> int:
     if not found:
         raise NcclError("the driver lists no GPU; give the number of processes with --nproc-per-node N")
     return found
+
+
+def shared_memory(spec: NodeSpec, count: int) -> str:
+    """Return the size of /dev/shm in a container with so many GPUs: that of the spec, else what PyTorch needs."""
+    return str(spec.runtimes.docker_settings.shm_size or f"{max(_LEAST_SHM_GIB, count)}g")
 
 
 def master(first: Settings, job: Job) -> str:

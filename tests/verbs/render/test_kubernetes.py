@@ -17,9 +17,9 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from gpuready.fabric.kubernetes import GPUS
 from gpuready.model.network import NetDevice, Network
 from gpuready.model.state import NodeState
-from gpuready.verbs.render.kubernetes import GPUS
 from tests.command import Exits, Said, write_states
 from tests.network.gid_tables import sysfs
 from tests.verbs.render.schemas import TEXT, several, thing

@@ -9,12 +9,10 @@ from collections.abc import Sequence
 from gpuready.base.errors import GpureadyError
 from gpuready.components.cdi.spec_files import KIND, specs
 from gpuready.components.memlock import component
+from gpuready.fabric.launch import shared_memory
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Docker, NodeState, Unknown
 from gpuready.result.docker_args import Argument
-
-#: PyTorch's workers need more than Docker's 64 MiB: one GiB for each GPU, and at least this.
-LEAST_SHM_GIB = 4
 
 
 class NoGpusError(GpureadyError):
@@ -30,7 +28,7 @@ class NoGpusError(GpureadyError):
 def arguments(spec: NodeSpec, state: NodeState) -> tuple[Argument, ...]:
     """Return the options for the node's current state. Raises :class:`NoGpusError` if its Docker gives no GPUs."""
     count = spec.hardware.expected_gpus or len(state.driver.gpus)
-    return (*_gpus(spec, state), shared_memory(spec, count), *_rdma(spec, state))
+    return (*_gpus(spec, state), _shared_memory(spec, count), *_rdma(spec, state))
 
 
 def _gpus(spec: NodeSpec, state: NodeState) -> tuple[Argument, ...]:
@@ -58,15 +56,11 @@ def _has_cdi(docker: Docker, state: NodeState) -> bool:
     return any(one.kind == KIND and one.path.rpartition("/")[0] in docker.cdi_spec_dirs for one in specs(state))
 
 
-def shared_memory(spec: NodeSpec, gpus: int) -> Argument:
-    """Return the size in the spec, else one that suffices for PyTorch's workers."""
-    given = spec.runtimes.docker_settings.shm_size
-    if given is not None:
-        return Argument((f"--shm-size={given}",), "runtimes.docker.shm_size in the spec")
-    return Argument(
-        (f"--shm-size={max(LEAST_SHM_GIB, gpus)}g",),
-        "PyTorch's workers and NCCL use shared memory; Docker's default is 64 MiB",
-    )
+def _shared_memory(spec: NodeSpec, gpus: int) -> Argument:
+    why = "PyTorch's workers and NCCL use shared memory; Docker's default is 64 MiB"
+    if spec.runtimes.docker_settings.shm_size is not None:
+        why = "runtimes.docker.shm_size in the spec"
+    return Argument((f"--shm-size={shared_memory(spec, gpus)}",), why)
 
 
 def _rdma(spec: NodeSpec, state: NodeState) -> Sequence[Argument]:

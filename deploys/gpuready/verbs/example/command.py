@@ -53,13 +53,9 @@ def command(
         raise UsageError("the script is the same for all hosts", remedy="--launch FORM, or leave -i and --state out")
     if launch == "hosts" and file:
         raise UsageError("--launch hosts prints a report, not a file", remedy=f"-o {file} without --launch: the script")
+    if launch == "hosts" and given["inventory"]:
+        return _run_nccl(launch=True, script=(_NAME,), state=state, **given)
     found = request("example ddp", **given) if given["inventory"] or launch == "hosts" or state is not None else None
-    if launch == "hosts":
-        from gpuready.fabric.launch import Job
-        from gpuready.verbs.nccl.command import launched
-
-        assert found is not None
-        return found.deliver(launched(found, state, Job((_NAME,))))
     text = _form(launch, found, state, rdma_resource) if launch else training.script()
     if not file:
         write_stdout(text)
@@ -71,15 +67,25 @@ def command(
     return 0
 
 
+def _run_nccl(**given: Any) -> int:
+    """Run ``gpuready nccl`` with these options, and return its exit code."""
+    root = click.get_current_context().find_root()
+    assert isinstance(root.command, click.Group)
+    nccl = root.command.get_command(root, "nccl")
+    assert nccl is not None
+    code: int = root.invoke(nccl, **given)
+    return code
+
+
 #: What is a placeholder in each form, if nothing says it; in a PyTorchJob, comments name it.
 _SHOWN = {"env": ("gpus",), "slurm": ("gpus",), "runai": ("image", "gpus", "network")}
 
 
 def _form(launch: str, found: Request | None, state: str | None, resource: str) -> str:
     from gpuready.cli.sink import say
+    from gpuready.cli.workload import agreed
+    from gpuready.fabric import kubernetes
     from gpuready.verbs.example import training
-    from gpuready.verbs.render import kubernetes
-    from gpuready.verbs.render.workload import agreed
 
     entries = found.entries if found else ()
     wanted, _ = agreed(entries, state)

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuready.base import resources
+from gpuready.fabric.kubernetes import Workload, multus, pod_spec
 from gpuready.fabric.launch import MASTER_PORT, assignment
 from gpuready.network import torch
-from gpuready.verbs.render.kubernetes import Workload, multus, pod_spec
 
 #: The script's directory in a container of a PyTorchJob, and that of its checkpoint.
 _CODE, _DATA = "/opt/ddp", "/checkpoint"

@@ -56,10 +56,12 @@ def command(
     job = Job(script, port, processes, address, handling)
     _usage(form, launch, job, given)
     wanted = request("nccl", **given)
-    run = launched(wanted, state, job) if launch else settled(wanted, state)
+    run, found = _settled(wanted, state)
+    if launch:
+        _launch(run, wanted, job, found)
     if form is None:
         return wanted.deliver(run)
-    answers = {h.name: found for h in run.hosts if (found := nccl(h)) is not None and h.error is None}
+    answers = {h.name: mine for h in run.hosts if (mine := nccl(h)) is not None and h.error is None}
     return printed(run, text(answers, form), [target for target in wanted.outputs if target.path], color=wanted.color)
 
 
@@ -76,21 +78,9 @@ def _usage(form: str | None, launch: bool, job: Job, given: dict[str, Any]) -> N
         raise UsageError(f"--master-addr {job.address}: not an address or a host name")
 
 
-def settled(wanted: Request, state: str | None) -> Run:
-    """Return the run with each host's settings, or why it has none. ``state``: recorded states; None connects."""
-    return _settled(wanted, state)[0]
-
-
-def launched(wanted: Request, state: str | None, job: Job) -> Run:
-    """As :func:`settled`, and with each host's torchrun line."""
-    run, found = _settled(wanted, state)
-    _launch(run, wanted, job, found)
-    return run
-
-
 def _settled(wanted: Request, state: str | None) -> tuple[Run, dict[str, Settings]]:
+    """Return the run with each host's settings, or why it has none. ``state``: recorded states; None connects."""
     run = only_read(wanted, state)
-    run.verb = "nccl"  # also of gpuready example
     specs = {entry.name: entry.spec for entry in wanted.entries}
     states = {host.name: host.state for host in run.hosts if host.state is not None and host.error is None}
     found = cluster(states, specs)

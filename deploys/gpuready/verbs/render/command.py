@@ -15,11 +15,12 @@ from gpuready.cli.complete import files
 from gpuready.cli.options import EXIT_CODES, RDMA_RESOURCE, STATE, Verb, hosts
 from gpuready.cli.request import request
 from gpuready.cli.sink import say
+from gpuready.cli.workload import agreed, check_agreement
+from gpuready.fabric import kubernetes
 from gpuready.inventory.hosts import HostEntry
 from gpuready.model.images import named
 from gpuready.model.spec import NodeSpec
-from gpuready.verbs.render import cloud_init, dashboard, gate, gcp_batch, gpu_operator, kubernetes, prometheus
-from gpuready.verbs.render.workload import agreed, check_agreement
+from gpuready.verbs.render import cloud_init, dashboard, gate, gcp_batch, gpu_operator, prometheus
 
 _HELP = """Print configuration for monitoring, Kubernetes, Slurm, cloud-init or Google Cloud Batch. Does not connect.
 

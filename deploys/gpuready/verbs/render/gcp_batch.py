@@ -19,8 +19,8 @@ from typing import Any
 
 from gpuready.base import resources
 from gpuready.components.toolkit.state import PACKAGES
+from gpuready.fabric.launch import shared_memory
 from gpuready.model.spec import NodeSpec
-from gpuready.verbs.docker_args.arguments import shared_memory
 
 #: Where Batch installs the driver on the VM, and where it is in the container.
 DRIVER, INSIDE = "/var/lib/nvidia", "/usr/local/nvidia"
@@ -66,7 +66,7 @@ def job(wanted: Job, gpus: int, spec: NodeSpec) -> dict[str, Any]:
 
 
 def _runnables(wanted: Job, gpus: int, spec: NodeSpec) -> Sequence[dict[str, Any]]:
-    memory = shared_memory(spec, gpus).words
+    memory = f"--shm-size={shared_memory(spec, gpus)}"
     container = {
         "imageUri": wanted.image,
         "entrypoint": "torchrun",
@@ -74,12 +74,12 @@ def _runnables(wanted: Job, gpus: int, spec: NodeSpec) -> Sequence[dict[str, Any
     }
     if wanted.system == "cos":
         container |= {
-            "options": shlex.join(("--privileged", *memory)),
+            "options": shlex.join(("--privileged", memory)),
             "volumes": [f"{DRIVER}/{each}:{INSIDE}/{each}" for each in ("lib64", "bin")],
         }
         variables = {"TRITON_LIBCUDA_PATH": f"{INSIDE}/lib64"}
         return ({"displayName": "torchrun", "container": container, "environment": {"variables": variables}},)
-    container["options"] = shlex.join(("--runtime=nvidia", "--gpus=all", *memory))
+    container["options"] = shlex.join(("--runtime=nvidia", "--gpus=all", memory))
     repo, packages = spec.toolkit.repo, tuple(f"{name}={spec.toolkit.version}-1" for name in PACKAGES)
     script = resources.script(
         "verbs/render/batch-runtime", url=repo.url, key=repo.key, fingerprint=repo.fingerprint, packages=packages

@@ -76,6 +76,6 @@ def _unreached(host: HostResult, spec: NodeSpec, wanted: str) -> list[str]:
 
 
 def _under_load(seconds: int) -> Work:
-    from gpuready.verbs.stress.work import load
+    from gpuready.verbs.verify.stress import load
 
     return partial(load, seconds)

@@ -6,11 +6,11 @@ from typing import Any
 
 from gpuready.base.errors import UsageError
 from gpuready.cli.states import read_states
+from gpuready.fabric.kubernetes import Workload, workload
 from gpuready.fabric.launch import NcclError
 from gpuready.inventory.hosts import HostEntry
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
-from gpuready.verbs.render.kubernetes import Workload, workload
 
 #: Parts of a workload and the keys of the spec that set them.
 _KEYS = {"image": "verify.image", "gpus": "hardware.gpus"}

@@ -16,7 +16,7 @@ from gpuready.result.model import CheckResult, Run
 from gpuready.result.stress import LoadedGpu
 from gpuready.run.converge import look, run_checks
 from gpuready.run.fleet import Fleet
-from gpuready.verbs.stress.nodes import has_torch, run_diag, run_stress
+from gpuready.verbs.verify.nodes import has_torch, run_diag, run_stress
 
 
 def load(seconds: int, fleet: Fleet) -> Run:

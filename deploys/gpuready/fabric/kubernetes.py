@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from gpuready.fabric.launch import NcclError, unwritten
+from gpuready.fabric.launch import NcclError, shared_memory, unwritten
 from gpuready.model.images import named
 from gpuready.model.sizes import to_bytes
 from gpuready.model.spec import NodeSpec
@@ -24,7 +24,6 @@ from gpuready.model.state import NodeState
 from gpuready.network.discovery import Chosen
 from gpuready.network.nccl_settings import Settings, settings
 from gpuready.network.ports import ports
-from gpuready.verbs.docker_args.arguments import LEAST_SHM_GIB
 
 IMAGE, GPUS, DEVICE, RANGE = "registry.example.com/train:1.0", 8, "ens1f0np0", "10.100.0.0/16"
 #: Prints what a job depends on, and stays for a look around.
@@ -131,8 +130,7 @@ def _notes(found: Settings, state: NodeState, roce: Sequence[Chosen]) -> list[st
 
 
 def _quantity(spec: NodeSpec, gpus: int) -> str:
-    given = spec.runtimes.docker_settings.shm_size
-    size = max(LEAST_SHM_GIB, gpus) << 30 if given is None else to_bytes(given)
+    size = to_bytes(shared_memory(spec, gpus))
     unit, shift = next((unit, shift) for unit, shift in _UNITS if not size % (1 << shift))
     return f"{size >> shift}{unit}"
 

@@ -1,1 +1,0 @@
-"""``gpuready stress``: every GPU under load."""
