@@ -95,9 +95,10 @@ def _exit_codes() -> str:
 
 
 def _result() -> str:
+    from gpuready.cli.parts import parts
     from gpuready.result.document import result_schema
 
-    schema = result_schema()
+    schema = result_schema(parts())
     about = """`--output json` prints it, and `gpuready schema result` prints its JSON Schema. Ignore keys that you do
 not know: within a version, the document only grows."""
     lines = ["# The result document", "", _text(schema.get("description", "")), "", about, ""]

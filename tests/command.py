@@ -10,11 +10,12 @@ from typing import Any, NamedTuple, Protocol
 import jsonschema
 import pytest
 
+from gpuready.cli.parts import parts
 from gpuready.model.state import NodeState
 from gpuready.result.document import result_schema
 from tests.lab import scale
 
-VALIDATOR = jsonschema.Draft202012Validator(result_schema())
+VALIDATOR = jsonschema.Draft202012Validator(result_schema(parts()))
 
 
 class Said(NamedTuple):

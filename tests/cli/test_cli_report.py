@@ -9,8 +9,9 @@ import pytest
 from gpuready.contract.check import passed
 from gpuready.contract.compare import Comparison
 from gpuready.model.state import NodeState
+from gpuready.result.formats import MATRIX_FORMATS
 from gpuready.result.model import HostResult, Run
-from gpuready.result.render import FABRIC_FORMATS, render
+from gpuready.result.render import render
 from tests.command import Exits, imported, write_states
 from tests.report.test_report_runs import CODES, DOCKER, SAME, STUB, TOOLKIT, check, component, host, sample
 from tests.report.test_report_runs import run as made
@@ -26,7 +27,7 @@ def written(path: Path, of: Run, code: int = 0) -> Path:
     return path
 
 
-@pytest.mark.parametrize("form", FABRIC_FORMATS)
+@pytest.mark.parametrize("form", MATRIX_FORMATS)
 @pytest.mark.parametrize("name", sorted(RECORDED))
 def test_every_document_shows_in_each_format_that_fits(name: str, form: str, exits: Exits) -> None:
     if form in ("csv", "svg") and json.loads(RECORDED[name].read_text())["verb"] != "fabric":

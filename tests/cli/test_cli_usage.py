@@ -13,6 +13,7 @@ import pytest
 from gpuready.catalogue import BY_ID
 from gpuready.cli import options
 from gpuready.cli.app import VERBS, run
+from gpuready.cli.parts import parts
 from gpuready.contract.component import Disruption
 from gpuready.model import probe
 from gpuready.node import NODE
@@ -305,7 +306,7 @@ def test_a_refused_command_prints_no_picture_on_stdout(
 
 
 def test_schemas_are_schemas(exits: Exits) -> None:
-    assert json.loads(exits(0, "schema", "result").out) == json.loads(json.dumps(result_schema()))
+    assert json.loads(exits(0, "schema", "result").out) == json.loads(json.dumps(result_schema(parts())))
     jsonschema.Draft7Validator.check_schema(json.loads(exits(0, "schema").out))
 
 

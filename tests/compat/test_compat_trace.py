@@ -18,7 +18,6 @@ from gpuready.cuda.facts import CompatLib
 from gpuready.cuda.predict import BY_ENTRYPOINT, Prediction
 from gpuready.model.state import NodeState
 from gpuready.result.annotations import notes
-from gpuready.result.compat_report import JudgedImage, images, told
 from gpuready.result.document import document, read
 from gpuready.result.ending import host_word
 from gpuready.result.exitcode import exit_code
@@ -26,6 +25,7 @@ from gpuready.result.human import human
 from gpuready.result.junit import junit
 from gpuready.result.model import HostResult, Run
 from gpuready.result.text import Painter
+from gpuready.verbs.compat.part import PART, JudgedImage, images, told
 from tests.command import VALIDATOR
 
 DATA = Path(__file__).parents[1] / "data/trace"
@@ -238,11 +238,11 @@ def test_a_difference_and_an_unknown_trace_are_not_good() -> None:
     ],
 )
 def test_the_report_of_a_trace(made: Trace, code: int, word: str, kind: str) -> None:
-    run = Run("compat", [HostResult("gpu01", {"images": (predicted(made),)}, outcome="ok")])
+    run = Run("compat", [HostResult("gpu01", {"images": (predicted(made),)}, outcome="ok")], part=PART)
     assert (exit_code(run), host_word(run, run.hosts[0])) == (code, word)
     written = json.loads(json.dumps(document(run, code)))
     VALIDATOR.validate(written)
-    again, same = read(written)
+    again, same = read(written, [PART])
     assert (same, images(again.hosts[0])[0].trace) == (code, made)
     assert human(again, code) == human(run, code)
     assert "1 of 1 image on a host will run; 1 traced" in human(run, code)

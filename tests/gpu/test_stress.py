@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuready.base.errors import SpecErrors
+from gpuready.cli.parts import parts
 from gpuready.contract.check import Verdict
 from gpuready.gpu.stress import CHECKS, NO_TORCH, Node, Nodes, node, summary
 from gpuready.gpu.stress_figures import FORMATS, Figure, Gpu, Product, cards, floor, floor_of_node, measured, outliers
@@ -25,7 +26,7 @@ from gpuready.model.spec import NodeSpec
 from gpuready.result.changes import changes, human
 from gpuready.result.document import document, read, result_schema
 from gpuready.result.model import CheckResult, HostResult, Run
-from gpuready.result.stress import LoadedGpu
+from gpuready.verbs.verify.part import PART, LoadedGpu
 from tests.command import Exits
 
 DATA = Path(__file__).parents[1] / "data" / "stress"
@@ -107,14 +108,14 @@ def test_the_result_document_has_every_gpu_and_its_figures() -> None:
     host = loaded_host(found)
     host.checks = list(map(CheckResult.of, Nodes({"n1": found}).judge("n1", NodeSpec(), TODAY)))
     result = document(Run("verify", [host]), 0)
-    jsonschema.validate(result, result_schema())
+    jsonschema.validate(result, result_schema(parts()))
     first, second = result["hosts"]["n1"]["stress"]
     assert (second["index"], second["slot"], second["model"]) == (1, "0000:00:07.0", "NVIDIA H200")
     assert first["figures"]["bf16"] == {"median": 684.288, "min": 603.113, "max": first["figures"]["bf16"]["max"],
                                         "unit": "TFLOP/s"}  # fmt: skip
     assert first["checksums"]["fp8"] == second["checksums"]["fp8"] and first["errors"] == first["wrong"] == {}
     assert result["level"] == "stress" and result["gpu_checks"] == 5
-    assert document(*read(json.loads(json.dumps(result)))) == result
+    assert document(*read(json.loads(json.dumps(result)), parts())) == result
 
 
 def test_the_drift_of_a_gpu_between_two_runs_is_reported() -> None:
@@ -122,7 +123,7 @@ def test_the_drift_of_a_gpu_between_two_runs_is_reported() -> None:
         for name, share in {"bf16": 0.93, "fp8": 0.97}.items():  # within the margin of 10 %; within the half of it
             row["products"][name] = {**row["products"][name], "median": row["products"][name]["median"] * share}
 
-    runs = [(Run("verify", [loaded_host(node)]), 0)
+    runs = [(Run("verify", [loaded_host(node)], part=PART), 0)
             for node in (recorded("plain"), altered(slower))]  # fmt: skip
     (drift,) = changes(*runs).hosts["n1"]
     assert (drift.kind, drift.name, drift.detail) == ("figure", f"{SECOND}: bf16", "-7 %")

@@ -3,6 +3,7 @@
 import copy
 from typing import Any
 
+from gpuready.cli.parts import parts
 from gpuready.result.document import read
 from gpuready.result.html import html
 from gpuready.result.text import printable
@@ -18,7 +19,7 @@ TEXTS = {
 
 def page(document: Any) -> str:
     """What ``--output html:PATH`` writes of a document."""
-    return printable(html(*read(copy.deepcopy(document))))
+    return printable(html(*read(copy.deepcopy(document), parts())))
 
 
 def fleet(size: int) -> Any:

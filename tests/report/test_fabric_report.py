@@ -17,10 +17,11 @@ from gpuready.fabric.run import FabricRun, Wanted
 from gpuready.fabric.schedule import Pairing
 from gpuready.model.spec import NodeSpec
 from gpuready.result.exitcode import exit_code
-from gpuready.result.fabric import Fabric
+from gpuready.result.formats import MATRIX_FORMATS
 from gpuready.result.model import INTERRUPTED, CheckResult, HostResult, Run
-from gpuready.result.render import FABRIC_FORMATS, render
+from gpuready.result.render import render
 from gpuready.result.text import printable
+from gpuready.verbs.fabric.part import PART, Fabric
 from tests.command import VALIDATOR
 from tests.fabric.fabric_samples import ALL, end, finding, sample
 
@@ -31,6 +32,7 @@ def run(fabric: FabricRun | None = None, *names: str) -> Run:
         [HostResult(name, outcome="ok") for name in names or ("n1", "n2", "n3")],
         seconds=31.2,
         source="hosts.yaml",
+        part=PART,
     )
     found = sample() if fabric is None else fabric
     made.parts["fabric"] = Fabric.of(found)
@@ -124,12 +126,12 @@ def test_svg_has_a_square_for_each_cell_and_says_what_it_is() -> None:
     assert fills["n3 mlx5_0:1 -> n2 mlx5_0:1: no counters"] == "#bdbdbd"
 
 
-@pytest.mark.parametrize("form", FABRIC_FORMATS)
+@pytest.mark.parametrize("form", MATRIX_FORMATS)
 def test_nothing_tested_is_still_a_document(form: str) -> None:
     empty = run(FabricRun(Wanted(Pairing("ring"), ALL, 5)))
     assert render(empty, exit_code(empty), form).endswith("\n")
     assert exit_code(empty) == 3  # nothing tested proves nothing
-    assert render(Run("fabric", error=INTERRUPTED), 130, form).endswith("\n")
+    assert render(Run("fabric", error=INTERRUPTED, part=PART), 130, form).endswith("\n")
 
 
 @given(st.text(max_size=20), st.text(max_size=60))

@@ -8,14 +8,16 @@ from typing import Any
 import jsonschema
 import pytest
 
+from gpuready.cli.parts import parts
 from gpuready.inventory.listing import Listed, Setting
 from gpuready.model.state import NodeState
 from gpuready.result.document import document, read, result_schema
+from gpuready.result.formats import FORMATS
 from gpuready.result.model import ComponentResult, Difference, HostResult, Run, UnknownValue
-from gpuready.result.render import FORMATS, render
+from gpuready.result.render import render
 from tests.report.test_report_runs import CODES, sample
 
-SCHEMA = result_schema()
+SCHEMA = result_schema(parts())
 #: The keys of the document, without what they mean.
 KEYS = Path(__file__).parents[1] / "data" / "results.keys.json"
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
@@ -131,7 +133,7 @@ def test_the_value_of_a_key_that_names_a_secret_is_hidden() -> None:
     )
     diff = (Difference("x.token", ("s3cret",), UnknownValue("x --password s3cret")),)
     host = HostResult("a", {"inventory": listed}, components=[ComponentResult("x", True, diff=diff)])
-    for found in (document(Run("plan", [host]), 0), document(*read(document(Run("plan", [host]), 0)))):
+    for found in (document(Run("plan", [host]), 0), document(*read(document(Run("plan", [host]), 0), parts()))):
         only = found["hosts"]["a"]
         assert [each["value"] for each in only["inventory"]["settings"]] == ["***", "1"]
         assert only["inventory"]["settings"][0]["where"] == "h:2"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gpuready.cli.parts import parts
 from gpuready.result.document import DocumentError, document, read
 from gpuready.result.human import human
 from gpuready.result.junit import junit
@@ -18,7 +19,7 @@ from tests.report.test_results_recorded import RECORDED, recorded
 def test_a_document_survives_the_way_there_and_back(name: str) -> None:
     """Key by key; what reads it may be of today, so the release is its own."""
     found = recorded(name)
-    run, code = read(copy.deepcopy(found))
+    run, code = read(copy.deepcopy(found), parts())
     again = json.loads(json.dumps(document(run, code)))
     assert again | {"gpuready": ""} == found | {"gpuready": ""}
 
@@ -26,7 +27,7 @@ def test_a_document_survives_the_way_there_and_back(name: str) -> None:
 @pytest.mark.parametrize(("name", "code"), CODES.items())
 def test_it_renders_as_the_run_itself(name: str, code: int) -> None:
     run = sample(name)
-    again, same = read(json.loads(json.dumps(document(run, code))))
+    again, same = read(json.loads(json.dumps(document(run, code))), parts())
     assert same == code
     assert junit(again, code) == junit(run, code)
     assert human(again, code) == human(run, code)
@@ -35,20 +36,20 @@ def test_it_renders_as_the_run_itself(name: str, code: int) -> None:
 def test_when_and_where_from_come_back() -> None:
     run = sample("converged")
     run.ended = "2026-11-22T21:00:00Z"
-    again, _ = read(document(run, 0))
+    again, _ = read(document(run, 0), parts())
     assert (again.ended, again.source) == (run.ended, "hosts.yaml")
 
 
 def test_unknown_keys_of_a_newer_release_are_ignored() -> None:
     found: Any = json.loads(json.dumps(document(sample("would-change"), 0)))
-    plain = human(*read(copy.deepcopy(found)))
+    plain = human(*read(copy.deepcopy(found), parts()))
     for where in (found, found["hosts"]["gpu01"], found["hosts"]["gpu01"]["checks"][0]):
         where["newer"] = {"a": 1}
-    assert human(*read(found)) == plain
+    assert human(*read(found, parts())) == plain
     state: Any = recorded("probed")
-    plain = human(*read(copy.deepcopy(state)))
+    plain = human(*read(copy.deepcopy(state), parts()))
     state["hosts"]["gpu01"]["state"]["newer"] = state["hosts"]["gpu01"]["state"]["os"]["newer"] = 1
-    assert human(*read(state)) == plain
+    assert human(*read(state, parts())) == plain
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_unknown_keys_of_a_newer_release_are_ignored() -> None:
 )
 def test_what_cannot_be_read_is_refused_in_one_sentence(given: object, message: str) -> None:
     with pytest.raises(DocumentError) as e:
-        read(given)
+        read(given, parts())
     assert message in str(e.value) and e.value.remedy and "\n" not in str(e.value)
 
 
@@ -84,7 +85,7 @@ def test_a_value_that_no_release_writes_is_refused_at_its_place(key: str, value:
     found: Any = json.loads(json.dumps(document(sample("converged"), 0)))
     found["hosts"]["lab1"][key] = value
     with pytest.raises(DocumentError) as e:
-        read(found)
+        read(found, parts())
     assert str(e.value).startswith(message)
 
 

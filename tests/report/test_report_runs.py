@@ -19,6 +19,7 @@ from gpuready.base.errors import (
 )
 from gpuready.base.facts import Answer
 from gpuready.catalogue import CATALOGUE
+from gpuready.cli.parts import part_of
 from gpuready.contract.attempt import Attempt
 from gpuready.contract.check import Check, Judged, Level, Verdict, fail, passed, skip, unknown, warn
 from gpuready.contract.compare import Comparison
@@ -138,7 +139,7 @@ def host(
 def run(verb: str, *hosts: HostResult, interrupted: bool = False) -> Run:
     """A run of a second and a half."""
     error = INTERRUPTED if interrupted else None
-    return Run(verb, list(hosts), error=error, seconds=1.5, source="hosts.yaml")
+    return Run(verb, list(hosts), error=error, seconds=1.5, source="hosts.yaml", part=part_of(verb))
 
 
 def differing(name: str, *checks: CheckResult) -> HostResult:

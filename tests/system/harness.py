@@ -16,6 +16,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
+from gpuready.cli.parts import parts
 from gpuready.result.document import result_schema
 from tests.lab import Lab, Machine, Node, Repository, scale
 from tests.system.warm import Forked, Warm
@@ -27,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 
 @functools.cache
 def _validator() -> Draft202012Validator:
-    return Draft202012Validator(result_schema())
+    return Draft202012Validator(result_schema(parts()))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from gpuready.result.page import problem
 def interrupted(argv: Sequence[str]) -> int:
     """Ctrl-C before there was a result, or after it."""
     code = delivered()
-    return code if code is not None else deliver(Run(verb_of(argv), error=INTERRUPTED), requested(argv))
+    return code if code is not None else _deliver(argv, _run(argv, INTERRUPTED))
 
 
 def failed(argv: Sequence[str], error: Exception) -> int:
@@ -39,12 +39,23 @@ def failed(argv: Sequence[str], error: Exception) -> int:
     if isinstance(told, OutputError):  # there is nowhere to deliver a result to
         complain(problem(str(told), told.remedy, color=use_color(_color(argv), sys.stderr)))
         return told.exit_code
-    run = Run(verb_of(argv), error=Error.of(told))
+    run = _run(argv, Error.of(told))
     if isinstance(error, InventoryError):
         from gpuready.inventory.hosts import NothingChosen
 
         run.leave_alone(error.skipped if isinstance(error, NothingChosen) else ())
-    return deliver(run, requested(argv), color=_color(argv))
+    return _deliver(argv, run)
+
+
+def _run(argv: Sequence[str], error: Error) -> Run:
+    from gpuready.cli.parts import part_of
+
+    verb = verb_of(argv)
+    return Run(verb, error=error, part=part_of(verb))
+
+
+def _deliver(argv: Sequence[str], run: Run) -> int:
+    return deliver(run, requested(argv, run.part.formats), color=_color(argv))
 
 
 def verb_of(argv: Sequence[str]) -> str:

@@ -46,6 +46,7 @@ def online(wanted: Request, *, verb: str = "", passive: bool = False, using: Cal
     except KeyboardInterrupt:  # before the work had begun
         run = Run(verb, [HostResult(name) for name in names], error=INTERRUPTED)
     run.leave_alone(wanted.skipped)
+    run.part = wanted.part
     run.source, run.removing, run.selected = ", ".join(wanted.sources), wanted.verb == "remove", wanted.selected
     return run
 

@@ -16,7 +16,7 @@ from gpuready.base.errors import UsageError
 from gpuready.cli import complete
 from gpuready.cli.main import held
 from gpuready.cli.sink import say
-from gpuready.result.render import FABRIC_FORMATS, FORMATS, LISTING_FORMATS
+from gpuready.result.formats import FORMATS, LISTING_FORMATS, MATRIX_FORMATS
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: The names of the classes of disruption, in their order; a test holds them.
@@ -214,4 +214,4 @@ change_options = _all(*_CONSENT, _MAX_FAIL)
 #: For the verbs that read the nodes, and know no components.
 probe_options = _all(*_HOSTS, _OUTPUT, *_REACH)
 status_options = _all(*_HOSTS, output(LISTING_FORMATS), *_REACH)
-fabric_options = _all(*_HOSTS, output(FABRIC_FORMATS), *_REACH)
+fabric_options = _all(*_HOSTS, output(MATRIX_FORMATS), *_REACH)

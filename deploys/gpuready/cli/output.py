@@ -21,7 +21,8 @@ from gpuready.base.errors import OutputError, UsageError, did_you_mean
 from gpuready.base.files import replace_file
 from gpuready.cli.sink import complain, write_stdout
 from gpuready.result.exitcode import exit_code
-from gpuready.result.render import FABRIC_FORMATS, FORMATS, render
+from gpuready.result.formats import FORMATS
+from gpuready.result.render import render
 from gpuready.result.text import Painter, one_line, printable
 
 if TYPE_CHECKING:
@@ -83,16 +84,16 @@ def given(argv: Sequence[str], option: str) -> list[str]:
     return values + [word.removeprefix(f"{option}=") for word in argv if word.startswith(f"{option}=")]
 
 
-def requested(argv: Sequence[str]) -> tuple[Target, ...]:
-    """What a command line seems to want, right or wrong; for results of runs that never began."""
+def requested(argv: Sequence[str], forms: Sequence[str]) -> tuple[Target, ...]:
+    """What a command line seems to want, right or wrong; for runs that never began. ``forms``: the verb's."""
     texts = given(argv, "--output") or os.environ.get("GPUREADY_OUTPUT", "").split()
     found: list[Target] = []
     for text in texts:
         with contextlib.suppress(UsageError):
-            found.append(parse(text, FABRIC_FORMATS if argv[:1] in (["fabric"], ["report"]) else FORMATS))
+            found.append(parse(text, (*FORMATS, *forms)))
     default = "json" if "probe" in argv[:1] and not texts else "human"
-    forms = [target.form for target in found if target.path is None] or [default]
-    shown = min(forms, key=_FOR_MACHINES.index)
+    on_stdout = [target.form for target in found if target.path is None] or [default]
+    shown = min(on_stdout, key=_FOR_MACHINES.index)
     return (Target(shown), *(target for target in found if target.path is not None))
 
 
@@ -105,7 +106,7 @@ def deliver(run: Run, wanted: Sequence[Target], *, color: str = "auto", detailed
         from gpuready.result.page import problem
 
         complain(problem(run.error.message, run.error.remedy, color=use_color(color, sys.stderr)))
-    told = not run.hosts and "image" not in run.parts  # stderr has shown the error
+    told = not run.hosts and not run.parts  # stderr has shown the error
     run.ended = run.ended or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     rendered = [
         (target, render(run, code, target.form, color=target.path is None and use_color(color, sys.stdout)))

@@ -12,15 +12,14 @@ from gpuready.contract.rollout import MAX_FAIL
 from gpuready.inventory.extra import Extra, extra_values
 from gpuready.inventory.hosts import HostEntry, Skipped, load
 from gpuready.model import probe
-from gpuready.result.model import Run
-from gpuready.result.render import FORMATS
+from gpuready.result.model import NO_PART, Run, VerbPart
 
 
 @dataclass(frozen=True)
 class Request:
     """What was asked for: the hosts, the components (None: all), what may happen, and where the result goes.
 
-    ``skipped``: hosts that were not chosen.
+    ``skipped``: hosts that were not chosen. ``part``: what the verb adds to the result.
     """
 
     verb: str
@@ -33,6 +32,7 @@ class Request:
     allowed: Disruption
     batch: str
     max_fail: str
+    part: VerbPart = NO_PART
     host_keys: str = "strict"
     parallel: int = 64
     probe_timeout: int = probe.TIMEOUT
@@ -68,7 +68,7 @@ def request(
     extra_vars: Sequence[tuple[str, str]] = (),
     ansible: bool = False,
     default_output: str = "human",
-    forms: Sequence[str] = FORMATS,
+    part: VerbPart = NO_PART,
     secrets: bool = True,
     **reach: Any,
 ) -> Request:
@@ -96,7 +96,7 @@ def request(
     for reference in allow_read:
         if not reference.startswith(("env:", "file:")):
             raise UsageError(f"--allow-read: {reference!r} is not a reference", remedy="env:NAME or file:PATH")
-    outputs = targets(output, default_output, forms)
+    outputs = targets(output, default_output, part.formats)
     selected = selection(only, skip)
     extra = extra_values([Extra(*each) for each in extra_vars])
     found = load(
@@ -112,7 +112,7 @@ def request(
     )
     return Request(
         verb, tuple(inventory), found.chosen, found.skipped, selected, outputs, color, Disruption[allow_disruption],
-        batch, max_fail, **reach,
+        batch, max_fail, part, **reach,
     )  # fmt: skip
 
 

@@ -9,14 +9,14 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from gpuready.base.host_list import hostlist
-from gpuready.result import blocks, compat_report
+from gpuready.result import blocks
 from gpuready.result.exitcode import counts
+from gpuready.result.findings import Note
 from gpuready.result.mask import mask_text
 from gpuready.result.model import Run
-from gpuready.result.text import Painter, printable
+from gpuready.result.text import printable
 
 #: GitHub shows so many of a kind for a step.
 _MOST_OF_A_KIND = 10
@@ -27,22 +27,10 @@ _PLACE = re.compile(r"(?P<file>[^\s:][^:\n]*):(?P<line>[1-9][0-9]{0,6}): ")
 _SEVERITIES = {"error": "critical", "warning": "minor", "notice": "info"}
 
 
-@dataclass(frozen=True)
-class Note:
-    """One annotation. ``level``: error (the exit code counts it), warning or notice. ``line``: 0 without a place."""
-
-    level: str
-    title: str
-    text: str
-    hosts: tuple[str, ...] = ()
-    file: str = ""
-    line: int = 0
-
-
 def notes(run: Run) -> list[Note]:
     """All of a run, errors first."""
     order = list(_SEVERITIES)
-    return sorted((*_of_run(run), *_of_hosts(run)), key=lambda note: order.index(note.level))
+    return sorted((*_of_run(run), *_of_hosts(run), *run.part.notes(run)), key=lambda note: order.index(note.level))
 
 
 def github(run: Run) -> str:
@@ -90,9 +78,6 @@ def _of_run(run: Run) -> Iterator[Note]:
                 yield Note("error", error.kind, line[place.end() :] + fix, (), place["file"], int(place["line"]))
         else:
             yield Note("error", error.kind, error.message + fix)
-    image: compat_report.JudgedImage | None = run.parts.get("image")
-    if image is not None and not image.runs:
-        yield Note("error", "compat", "\n".join(compat_report.told(image, Painter(False))))
 
 
 def _of_hosts(run: Run) -> Iterator[Note]:
@@ -111,11 +96,6 @@ def _of_hosts(run: Run) -> Iterator[Note]:
     for check, hosts in blocks.verdict_blocks(run).items():
         level = "error" if any((check.id, name) in failing for name in hosts) else "warning"
         yield Note(level, check.id, _with_fix(f"{check.status}: {check.summary}", check.remedy), tuple(hosts))
-    for host in run.hosts:
-        for image in compat_report.images(host):
-            if not image.good:
-                text = "\n".join(compat_report.told(image, Painter(False)))
-                yield Note("error", f"compat {image.image}", text, (host.name,))
 
 
 def _with_fix(text: str, remedy: str) -> str:

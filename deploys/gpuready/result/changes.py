@@ -8,42 +8,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuready.base.host_list import hostlist
-from gpuready.gpu.stress import WORDS
-from gpuready.gpu.stress_figures import margin
 from gpuready.result import blocks
-from gpuready.result.compat_report import images
 from gpuready.result.ending import host_word
+from gpuready.result.findings import Changed, Seen, differing
 from gpuready.result.mask import mask_text
 from gpuready.result.model import HostResult, Run
 from gpuready.result.page import page
-from gpuready.result.stress import loaded
 from gpuready.result.text import Painter, count, grouped
 
 SCHEMA = "gpuready/changes/1"
-#: The kinds of changes that are shown, in this order. ``summary`` is not: a check says something else, with the same
-#: status.
+#: The kinds of changes that are shown, in this order, before those of the verb's part. ``summary`` is not: a check says
+#: something else, with the same status.
 _TITLES = {
     "outcome": "outcomes",
     "component": "components",
     "value": "values of differences",
     "check": "checks",
-    "figure": "GPUs under load",
-    "image": "images",
 }
 _GOOD = ("pass", "ok", "as wanted", "changed", "does not apply", "NATIVE", "MINOR", "FORWARD")
 _BAD = ("fail", "unknown", "FAILED", "UNREACHABLE", "NOT ATTEMPTED", "CHECKS FAILED", "CHECKS UNKNOWN", "failed",
         "blocked", "differs", "UNKNOWN")  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Changed:
-    """One thing on one host. None: the run does not have it. ``detail``: what a check says now, in words."""
-
-    kind: str
-    name: str
-    before: str | None
-    after: str | None
-    detail: str = ""
 
 
 @dataclass
@@ -75,38 +59,12 @@ def changes(before: tuple[Run, int], after: tuple[Run, int]) -> Changes:
 def _of_host(old: Run, mine: HostResult, new: Run, yours: HostResult) -> Iterator[Changed]:
     if (a := host_word(old, mine)) != (b := host_word(new, yours)):
         yield Changed("outcome", "outcome", a, b, str(yours.error or yours.reason))
-    for kind, before, after in (
-        ("component", _components(old, mine), _components(new, yours)),
-        ("value", _values(mine), _values(yours)),
-        ("check", _checks(mine), _checks(yours)),
-        ("image", _images(mine), _images(yours)),
-    ):
-        if kind == "value" and not (mine.components and yours.components):
-            continue  # one of the runs did not look, which is no change
-        if kind != "value" and not (before and after):
-            continue
-        for name in dict.fromkeys((*before, *after)):
-            a_value, a_detail = before.get(name, (None, ""))
-            b_value, b_detail = after.get(name, (None, ""))
-            if a_value != b_value:
-                yield Changed(kind, name, a_value, b_value, b_detail)
-            elif kind == "check" and a_detail != b_detail:
-                yield Changed("summary", name, a_detail, b_detail)
-    yield from _drift(mine, yours)
-
-
-def _drift(mine: HostResult, yours: HostResult) -> Iterator[Changed]:
-    """Yield the figures of the same GPU that differ by more than half of what may be between two GPUs of a model."""
-    before = {gpu.uuid: gpu for gpu in loaded(mine)}
-    for gpu in loaded(yours):
-        old = before[gpu.uuid].figures if gpu.uuid in before else {}
-        for metric, now in gpu.figures.items():
-            share = now.median / old[metric].median - 1 if metric in old and old[metric].median else 0.0
-            if abs(share) > margin(metric) / 2:
-                yield Changed("figure", f"{gpu}: {WORDS[metric]}", str(old[metric]), str(now), f"{share * 100:+.0f} %")
-
-
-Seen = dict[str, tuple[str, str]]
+    if mine.components and yours.components:  # else one of the runs did not look, which is no change
+        yield from differing("component", _components(old, mine), _components(new, yours))
+        yield from differing("value", _values(mine), _values(yours))
+    if mine.checks and yours.checks:
+        yield from differing("check", _checks(mine), _checks(yours))
+    yield from new.part.changes(mine, yours)
 
 
 def _components(run: Run, host: HostResult) -> Seen:
@@ -126,10 +84,6 @@ def _values(host: HostResult) -> Seen:
 
 def _checks(host: HostResult) -> Seen:
     return {check.id: (check.status, check.summary) for check in host.checks}
-
-
-def _images(host: HostResult) -> Seen:
-    return {image.image: (image.word, image.reason) for image in images(host)}
 
 
 def document(found: Changes) -> dict[str, Any]:
@@ -163,7 +117,7 @@ def human(found: Changes, *, color: bool = False) -> str:
     moved = (("only in before", found.vanished), ("only in after", found.appeared))
     parts.append([f"{paint('yellow', word)}: {hostlist(names)}" for word, names in moved if names])
     shared = grouped((each, name) for name, changed in found.hosts.items() for each in changed)
-    for kind, title in _TITLES.items():
+    for kind, title in {**_TITLES, **found.after.part.compares}.items():
         mine = sorted((item for item in shared.items() if item[0].kind == kind), key=lambda item: _rank(item[0]))
         parts.append([paint("bold", title), *(_line(each, names, paint) for each, names in mine)] if mine else [])
     said = sum(each.kind == "summary" for changed in found.hosts.values() for each in changed)
@@ -188,8 +142,7 @@ def _rank(each: Changed) -> int:
 
 
 def _worse(each: Changed) -> bool:
-    slower = each.kind == "figure" and each.detail.startswith("-")
-    return slower or each.after in _BAD or bool(each.after and "FAILED" in each.after)
+    return each.worse or each.after in _BAD or bool(each.after and "FAILED" in each.after)
 
 
 def _line(each: Changed, names: list[str], paint: Painter) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -18,10 +18,9 @@ from gpuready import __version__
 from gpuready.base.errors import GpureadyError
 from gpuready.base.part import Part
 from gpuready.model.state import NodeState
-from gpuready.result import parts
 from gpuready.result.exitcode import ORDER
 from gpuready.result.mask import mask, mask_state, mask_text, mask_value
-from gpuready.result.model import SCHEMA, Host, HostResult, Run, Summary
+from gpuready.result.model import NO_PART, SCHEMA, Form, Host, HostResult, Run, Summary, VerbPart
 
 _OTHER = "use the release of gpuready that wrote it"
 #: Hosts share most of their texts.
@@ -82,8 +81,8 @@ def _plain(value: Any) -> Any:
     return mask({name: _plain(each) for name, each in value.items()}) if isinstance(value, dict) else value
 
 
-def read(document: object) -> tuple[Run, int]:
-    """The run of a document, and its exit code. Raises :class:`DocumentError`."""
+def read(document: object, parts: Sequence[VerbPart]) -> tuple[Run, int]:
+    """The run of a document, and its exit code. ``parts``: those of all verbs. Raises :class:`DocumentError`."""
     schema = document.get("schema") if isinstance(document, dict) else None
     if not isinstance(document, dict) or not isinstance(schema, str):
         raise DocumentError("this is not a result document", remedy="gpuready writes one with --output json:PATH")
@@ -91,21 +90,38 @@ def read(document: object) -> tuple[Run, int]:
         raise DocumentError(f"the schema is {schema!r}; this release reads {SCHEMA!r}", remedy=_OTHER)
     code = _valid(int, document.get("exit_code"), "exit_code")
     found = _valid(Summary, document)
-    hosts = [_host(name, host) for name, host in _valid(dict[str, Any], document.get("hosts"), "hosts").items()]
-    run = Run(**vars(found), parts=_parts(document, parts.OF_RUN))
+    hosts = [_host(name, host, parts) for name, host in _valid(dict[str, Any], document.get("hosts"), "hosts").items()]
+    run = Run(**vars(found), parts=_values(document, _of_run(parts)))
     for host in hosts:
         (run.unmanaged if host.outcome == "skipped" and not host.probed else run.hosts).append(host)
     run.removing = run.verb == "remove"
+    run.part = _part(run, parts)
     return run, code
 
 
-def _host(name: str, host: object) -> HostResult:
+def _part(run: Run, parts: Sequence[VerbPart]) -> VerbPart:
+    """The part that the values belong to, as a dry run is one of ``plan``; without values, that of the verb."""
+    keys = {*run.parts, *(key for host in run.everyone for key in host.parts)}
+    fitting = [part for part in parts if keys & {*part.of_run, *part.of_host}]
+    fitting += [part for part in parts if part.verb == run.verb.partition(" ")[0]]
+    return next(iter(fitting), NO_PART)
+
+
+def _of_run(parts: Sequence[VerbPart]) -> dict[str, Form]:
+    return {key: form for part in parts for key, form in part.of_run.items()}
+
+
+def _of_host(parts: Sequence[VerbPart]) -> dict[str, Form]:
+    return {key: form for part in parts for key, form in part.of_host.items()}
+
+
+def _host(name: str, host: object, parts: Sequence[VerbPart]) -> HostResult:
     found, place = _valid(Host, host, f"hosts.{name}"), f"hosts.{name}."
     assert isinstance(host, dict)
-    return HostResult(name, **vars(found), parts=_parts(host, parts.OF_HOST, place))
+    return HostResult(name, **vars(found), parts=_values(host, _of_host(parts), place))
 
 
-def _parts(found: Mapping[str, Any], forms: Mapping[str, tuple[Any, str]], place: str = "") -> dict[str, Any]:
+def _values(found: Mapping[str, Any], forms: Mapping[str, Form], place: str = "") -> dict[str, Any]:
     return {kind: _valid(form, found[kind], place + kind) for kind, (form, _) in forms.items() if kind in found}
 
 
@@ -137,8 +153,11 @@ def _adapter(form: Any) -> TypeAdapter[Any]:
     return TypeAdapter(form)
 
 
-def result_schema() -> dict[str, Any]:
-    """The JSON Schema of one document, Draft 2020-12; ``Line`` and ``Summary`` are those of jsonl."""
+def result_schema(parts: Sequence[VerbPart]) -> dict[str, Any]:
+    """The JSON Schema of one document, Draft 2020-12; ``Line`` and ``Summary`` are those of jsonl.
+
+    ``parts``: those of all verbs.
+    """
 
     class Untitled(GenerateJsonSchema):
         def field_title_should_be_set(self, schema: Any) -> bool:
@@ -148,14 +167,15 @@ def result_schema() -> dict[str, Any]:
             """Dump a model by itself: it builds its serializer then. pydantic 2.13 fails on one that is not built."""
             return dft.model_dump(mode="json") if isinstance(dft, BaseModel) else super().encode_default(dft)
 
-    forms: dict[str, tuple[Any, str]] = {"Summary": (Summary, ""), "Host": (Host, ""), **parts.OF_HOST, **parts.OF_RUN}
+    of_host, of_run = _of_host(parts), _of_run(parts)
+    forms: dict[str, Form] = {"Summary": (Summary, ""), "Host": (Host, ""), **of_host, **of_run}
     found, whole = TypeAdapter.json_schemas(
         [(name, "validation", _adapter(form)) for name, (form, _) in forms.items()], schema_generator=Untitled
     )
     schemas: dict[str, Any] = whole["$defs"]
     for form in _reachable([form for form, _ in forms.values()]):
         _complete(schemas[form.__name__], form)
-    for name, kinds in (("Host", parts.OF_HOST), ("Summary", parts.OF_RUN)):
+    for name, kinds in (("Host", of_host), ("Summary", of_run)):
         more = {kind: {**found[kind, "validation"], "description": text} for kind, (_, text) in kinds.items()}
         schemas[name]["properties"] |= more
     top = schemas["Summary"]

@@ -6,8 +6,6 @@ It says "ready" only if a GPU check ran on every host. Without one, it only says
 from collections import Counter
 
 from gpuready.result import blocks
-from gpuready.result.attached import attached
-from gpuready.result.compat_report import images, tally
 from gpuready.result.exitcode import counts, meaning
 from gpuready.result.model import HostResult, Run
 from gpuready.result.text import Painter, columns, count
@@ -22,8 +20,6 @@ _OUTCOMES = {
     "not_attempted": ("NOT ATTEMPTED", "red"),
     "skipped": ("skipped", "yellow"),
 }
-#: Verbs that read nodes and judge nothing.
-_UNJUDGED = ("probe", "nccl", "docker-args", "status")
 
 
 def host_lines(run: Run, paint: Painter) -> list[str]:
@@ -38,10 +34,8 @@ def host_lines(run: Run, paint: Painter) -> list[str]:
 def host_word(run: Run, host: HostResult) -> str:
     """What became of a host, in one or two words; capitals if the run fails by it."""
     word = "declined" if run.refused_by_user and host.outcome == "pending" else _OUTCOMES[host.outcome][0]
-    if refused := [image for image in images(host) if not image.runs]:
-        return "WILL NOT RUN" if any(image.verdict for image in refused) else "UNKNOWN"
-    if odd := [image.trace for image in images(host) if image.trace and not image.trace.agrees]:
-        return "NOT AS PREDICTED" if any(each.differs for each in odd) else "NOT TRACED"
+    if failing := run.part.failing(host):
+        return failing
     if run.verb == "verify" and host.outcome == "would_change":
         return "differs"
     if host.outcome == "would_change" and any(item.error is not None for item in host.components):
@@ -56,18 +50,18 @@ def host_word(run: Run, host: HostResult) -> str:
 def host_style(run: Run, host: HostResult) -> str:
     """The colour of its word."""
     failing = any(counts(run.verb, host, check) for check in host.checks)
-    return "red" if failing or not all(image.good for image in images(host)) else _OUTCOMES[host.outcome][1]
+    return "red" if failing or run.part.failing(host) else _OUTCOMES[host.outcome][1]
 
 
 def host_counts(run: Run, host: HostResult) -> str:
     """``4 changes, 12 checks passed, 0 GPU checks``."""
-    unjudged = run.verb in (*_UNJUDGED, "compat") or host.outcome == "skipped"
-    if unjudged or not (host.probed or host.checks or run.attaching):
+    unjudged = not run.part.judges or host.outcome == "skipped"
+    if unjudged or not (host.probed or host.checks or not run.part.of_spec):
         return "-"
     changes = sum(len(item.diff) for item in host.components if not run.changes or item.changed)
     passing = sum(check.status == "pass" for check in host.checks)
     seen = Counter(check.status for check in blocks.worth_reading(run, host))  # what has a line above
-    parts = [count(changes, "difference" if run.verb == "verify" else "change")] if "fabric" not in run.parts else []
+    parts = [] if run.part.own_verdicts else [count(changes, "difference" if run.verb == "verify" else "change")]
     if blocked := sum(blocks.status_text(run, host, item) == "blocked" for item in host.components):
         parts.append(f"{blocked} blocked")
     if not host.checks:  # on the way back nothing is judged
@@ -75,32 +69,30 @@ def host_counts(run: Run, host: HostResult) -> str:
     parts.append(f"{count(passing, 'check')} passed")
     words = (("fail", "failed", "failed"), ("unknown", "unknown", "unknown"), ("warn", "warning", "warnings"))
     parts += [count(seen[status], one, many) for status, one, many in words if seen[status]]
-    gpu = [count(host.gpu_checks, "GPU check")] if "fabric" not in run.parts else []
+    gpu = [] if run.part.own_verdicts else [count(host.gpu_checks, "GPU check")]
     return ", ".join([*parts, *gpu])
 
 
 def ending(run: Run, code: int, paint: Painter) -> str:
     """The last line: ``OK, 0 GPU checks ...`` or ``NOT OK ...`` with the exit code and its meaning."""
-    if run.verb == "compat":
+    if tally := run.part.tally(run):
         good = paint("green", "OK") if not code else paint("red", "NOT OK")
-        return f"{good}: {tally(run)}{_left(run)}" + (f"; exit {code} ({meaning(code, run.verb)})" if code else "")
+        return f"{good}: {tally}{_left(run)}" + (f"; exit {code} ({meaning(code, run.verb)})" if code else "")
     if run.refused_by_user:
         why = f" ({meaning(code, run.verb)})" if code != 7 else ""
         return f"{paint('yellow', 'nothing was changed: declined')}; {_tally(run)}; exit {code}{why}"
     reached = f"level {run.level}" if run.level is not None else "no level reached"
-    checks = _tests(run) if "fabric" in run.parts else _gpu_words(run)
-    judged = "" if run.attaching else f"; {reached}, {checks}"
+    checks = run.part.proof(run) or _gpu_words(run)
+    judged = f"; {reached}, {checks}" if run.part.of_spec else ""
     if code not in (0, 2):
         verdict = paint("yellow", "PENDING") if code == 7 else paint("red", "NOT OK")
         return f"{verdict}: {_tally(run)}{judged}; exit {code} ({meaning(code, run.verb)})"
     if any(host.outcome == "would_change" for host in run.hosts):
         return f"{_tally(run)}, nothing was changed{judged}" + (f"; exit {code}" if code else "")
-    if run.attaching:
-        return f"{paint('green', 'OK')}, {sum(len(attached(host)) for host in run.hosts)} attached{_left(run)}"
     if run.skipped and not _worked(run):
         return f"nothing to do{_left(run)}"
-    if run.verb in _UNJUDGED:
-        return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} probed{_left(run)}"
+    if done := run.part.done(run):
+        return f"{paint('green', 'OK')}, {done}{_left(run)}"
     if run.removing:
         return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} without {_whose(run)}{_left(run)}"
     failing = sum(check.status == "fail" for host in run.hosts for check in host.checks)
@@ -138,12 +130,6 @@ def _praise(run: Run) -> str:
 def _examined(host: HostResult) -> bool:
     """Whether the active checks ran, and none is unknown."""
     return host.examined and not any(counts("verify", host, check) for check in host.checks)
-
-
-def _tests(run: Run) -> str:
-    from gpuready.result import fabric
-
-    return fabric.ending(run.parts["fabric"])
 
 
 def _gpu_words(run: Run) -> str:

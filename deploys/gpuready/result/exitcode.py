@@ -35,12 +35,8 @@ def meaning(code: int, verb: str) -> str:
 
 
 #: Verdicts that make a verb fail. A plan only shows: what it finds wrong may be what apply would mend.
-_BAD = {
-    "verify": ("fail", "unknown"),
-    "apply": ("fail",),
-    "fabric": ("fail", "unknown"),
-    "explain": ("fail", "unknown"),
-}
+_BAD = {"plan": (), "apply": ("fail",)}
+_BAD_OF_OTHERS = ("fail", "unknown")
 
 
 def exit_code(run: Run, *, detailed: bool = False) -> int:
@@ -48,11 +44,7 @@ def exit_code(run: Run, *, detailed: bool = False) -> int:
     codes = {0}
     if run.error is not None:
         codes.add(run.error.exit_code)
-    images = (
-        *filter(None, [run.parts.get("image")]),
-        *(image for host in run.hosts for image in host.parts.get("images", ())),
-    )
-    if not all(image.good for image in images):
+    if run.part.fails(run):
         codes.add(3)
     for host in run.hosts:
         codes |= _of_host(run.verb, host, detailed)
@@ -82,4 +74,4 @@ def counts(verb: str, host: HostResult, check: CheckResult) -> bool:
     """Does this verdict make the run fail? Not if a change is pending: checks that need it cannot pass yet."""
     if check.status == "unknown" and check.advisory:
         return False
-    return check.status in _BAD.get(verb, ()) and host.outcome != "pending"
+    return check.status in _BAD.get(verb, _BAD_OF_OTHERS) and host.outcome != "pending"

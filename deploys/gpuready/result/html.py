@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpuready.base.host_list import hostlist
-from gpuready.result import blocks, compat_report
+from gpuready.result import blocks
 from gpuready.result.ending import ending, host_counts, host_style, host_word
 from gpuready.result.exitcode import meaning
-from gpuready.result.human import CLASSES, consequence_lines, part_blocks, skipped_lines
+from gpuready.result.human import CLASSES, consequence_lines, skipped_lines
 from gpuready.result.model import CheckResult, ComponentResult, HostResult, Run
 from gpuready.result.text import Painter, count, grouped, one_line, printable
 
@@ -119,8 +119,6 @@ def html(run: Run, code: int) -> str:
     sections = _sections(run, diffs, verdicts)
     columns, left_out = _columns(run)
     rows = _rows(run, columns, {name: s.anchor for s in sections for name in s.names})
-    image = run.parts.get("image")
-    texts = [*part_blocks(run, _PLAIN), *([compat_report.told(image, _PLAIN)] if image else [])]
     slowest = sorted(run.hosts, key=lambda host: -host.seconds)
     return _template().render(
         run=run,
@@ -136,15 +134,16 @@ def html(run: Run, code: int) -> str:
         legend=dict.fromkeys(mark for row in rows for mark in row.cells if mark != _NOTHING),
         diffs=diffs,
         classes=CLASSES,
-        changing=run.verb != "verify" and not run.attaching,
+        changing=run.verb != "verify" and run.part.of_spec,
         verdicts=verdicts,
         marks=_CHECKS,
         errors=blocks.error_blocks(run),
         before=consequence_lines(run, _PLAIN),
         notes=blocks.note_blocks(run),
         skips=skipped_lines(run, _PLAIN),
-        texts=[text for text in ("\n".join(map(one_line, part)) for part in texts) if text],
+        texts=[text for text in ("\n".join(map(one_line, block)) for block in run.part.blocks(run, _PLAIN)) if text],
         picture=_picture(run),
+        title=run.part.title,
         sections=sections,
         brief=len(sections) > _MOST_ROWS,
         slowest=slowest,
@@ -247,7 +246,7 @@ def _sections(run: Run, diffs: list[blocks.DiffBlock], verdicts: Verdicts) -> li
                 why = "" if item.applies else item.reason or "does not apply"
                 idle.setdefault(why, []).append(item.name)
         like = (host.outcome, host.reason, tuple(host.notes), host.error, host.reboot, repr(host.components),
-                tuple(host.checks), compat_report.images(host), host.parts.get("docker_args"))  # fmt: skip
+                tuple(host.checks), run.part.distinct(host))  # fmt: skip
         if like not in found:
             cards = [CheckCard(_CHECKS[check.status], check, shared.get(check, 0))
                      for check in blocks.worth_reading(run, host)]  # fmt: skip
@@ -261,11 +260,9 @@ def _sections(run: Run, diffs: list[blocks.DiffBlock], verdicts: Verdicts) -> li
 
 
 def _picture(run: Run) -> Any:
-    """The heat map, of elements that were built and escaped by the XML library."""
-    if "fabric" not in run.parts:
+    """The picture, of elements that were built and escaped by the XML library."""
+    if not (picture := run.part.picture(run)):
         return ""
     from markupsafe import Markup
 
-    from gpuready.result.heatmap import svg
-
-    return Markup(svg(run).partition("\n")[2].replace("<svg ", '<svg role="img" aria-labelledby="fabric" ', 1))
+    return Markup(picture.partition("\n")[2].replace("<svg ", '<svg role="img" aria-labelledby="fabric" ', 1))

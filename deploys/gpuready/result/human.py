@@ -3,8 +3,7 @@
 What many hosts share is shown once. Passed checks are only counted. Every colour repeats a word.
 """
 
-import importlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from gpuready.base.host_list import hostlist
 from gpuready.contract.check import DECIDE, UNDECIDED
@@ -33,28 +32,21 @@ CLASSES = {
 }
 _COLORS = {"changed": "green", "failed": "red", "blocked": "red", "not changed": "red"}
 _MOST_BATCHES = 8
-#: The module whose ``blocks`` show a part of the result to people, by the part's key.
-_PARTS = {
-    "state": "facts",
-    "nccl": "nccl",
-    "docker_args": "docker_args",
-    "status": "status",
-    "images": "compat_report",
-    "fabric": "fabric",
-    "attached": "attached",
-}
 _STATUS = {"fail": "red", "unknown": "yellow", "warn": "yellow"}
 
 
 def human(run: Run, code: int, *, color: bool = False) -> str:
     """The whole report, ending in a newline; it is for :func:`gpuready.result.text.printable`."""
     paint = Painter(color)
-    parts = [[_headline(run)], _errors(run, paint), *(() if run.diff_shown else _diffs(run, paint)), _batches(run)]
-    if "fabric" not in run.parts:
+    if (whole := run.part.whole(run, paint)) is not None:
+        return page(whole)
+    head = run.part.headline(run) or _headline(run)
+    parts = [[head], _errors(run, paint), *(() if run.diff_shown else _diffs(run, paint)), _batches(run)]
+    if not run.part.own_verdicts:
         parts += [_verdict(check, hosts, paint) for check, hosts in verdict_blocks(run).items()]
         parts += [consequence_lines(run, paint)]
     parts += [
-        *part_blocks(run, paint),
+        *run.part.blocks(run, paint),
         note_lines(run),
         skipped_lines(run, paint),
         host_lines(run, paint) if len(run.hosts) <= MOST_HOSTS else summary_lines(run, paint),
@@ -63,22 +55,8 @@ def human(run: Run, code: int, *, color: bool = False) -> str:
     return page(parts)
 
 
-def part_blocks(run: Run, paint: Painter) -> Iterator[Iterable[str]]:
-    """What only one verb says."""
-    kinds = {*run.parts, *(kind for host in run.hosts for kind in host.parts)}
-    for kind, module in _PARTS.items():
-        if kind in kinds:
-            yield from importlib.import_module(f"gpuready.result.{module}").blocks(run, paint)
-
-
 def _headline(run: Run) -> str:
-    if "fabric" in run.parts:
-        from gpuready.result import fabric
-
-        return fabric.headline(run, run.parts["fabric"])
     source = f" of {run.shown_source}" if run.source else ""
-    if run.attaching:
-        return f"{run.verb}: {count(len(run.hosts), 'host')}{source}, {run.seconds:.1f} s"
     looked = sum(host.probed for host in run.hosts)
     return f"{run.verb}: {count(len(run.hosts), 'host')}{source}, {looked} probed, {run.seconds:.1f} s"
 
@@ -99,7 +77,7 @@ def _diffs(run: Run, paint: Painter) -> Iterator[list[str]]:
         status = paint(_COLORS.get(block.status_text, "yellow"), block.status_text)
         yield [
             f"{paint('bold', block.component)}: {status} on {hostlist(block.hosts)}",
-            *(_classes(block) if run.verb != "verify" and not run.attaching else ()),
+            *(_classes(block) if run.verb != "verify" and run.part.of_spec else ()),
             *(f"    {key}" for key in block.keys),
             *(_shared("affects", block.affected, block) if run.verb != "verify" else ()),
             *_shared("waiting", block.waiting, block),

@@ -6,14 +6,13 @@ GitLab and GitHub actions read, too.
 """
 
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import replace
 
-from gpuready.fabric.verdict import Finding
 from gpuready.result.blocks import keys, status_text
-from gpuready.result.compat_report import JudgedImage, images, told
 from gpuready.result.exitcode import counts
-from gpuready.result.fabric import Fabric, fabric
-from gpuready.result.model import CheckResult, ComponentResult, Error, HostResult, Run
-from gpuready.result.text import Painter
+from gpuready.result.findings import Case, Suite, judged
+from gpuready.result.model import ComponentResult, Error, HostResult, Run
 from gpuready.result.xml import document
 
 _COUNTED = ("failure", "error", "skipped")
@@ -22,124 +21,82 @@ _COUNTED = ("failure", "error", "skipped")
 def junit(run: Run, code: int) -> str:
     """The document, XML declaration included; valid on every exit."""
     root = ET.Element("testsuites", name=f"gpuready {run.verb}".strip(), time=f"{run.seconds:.3f}")
-    if run.error or "image" in run.parts or not run.everyone:
-        root.append(_suite("gpuready", 0.0, [_whole_run(run)]))
-    if (of := fabric(run)) is not None:
-        root.append(_suite("fabric", sum(each.seconds for each in of.findings), _findings(of)))
-    for host in run.everyone:
-        cases = [
-            _host_case(host),
-            *(_component_case(run, host, item) for item in host.components),
-            *_check_cases(run, host),
-            *(_image_case(host.name, image) for image in images(host)),
-        ]
-        root.append(_suite(host.name, host.seconds, cases))
+    root.extend(map(_suite, _suites(run)))
     for name in ("tests", *(f"{kind}s" for kind in ("failure", "error"))):
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
     return document(root)
 
 
-def _whole_run(run: Run) -> ET.Element:
-    if "image" in run.parts:
-        return _image_case("gpuready", run.parts["image"])
-    case = _case("gpuready", "run")
-    return _with_error(case, run.error) if run.error else case
+def _suites(run: Run) -> Iterator[Suite]:
+    own = [*run.part.suites(run)]
+    if run.error or not (run.everyone or own):
+        case = Case("gpuready", "run")
+        yield Suite("gpuready", 0.0, [_with_error(case, run.error) if run.error else case])
+    yield from own
+    for host in run.everyone:
+        components = [_component_case(run, host, item) for item in host.components]
+        yield Suite(
+            host.name,
+            host.seconds,
+            [_host_case(host), *components, *_check_cases(run, host), *run.part.cases(host)],
+        )
 
 
-def _suite(name: str, seconds: float, cases: list[ET.Element]) -> ET.Element:
-    suite = ET.Element("testsuite", name=name, tests=str(len(cases)), time=f"{seconds:.3f}")
+def _suite(of: Suite) -> ET.Element:
+    suite = ET.Element("testsuite", name=of.name, tests=str(len(of.cases)), time=f"{of.seconds:.3f}")
     for kind, plural in zip(_COUNTED, ("failures", "errors", "skipped"), strict=True):
-        suite.set(plural, str(sum(case.find(kind) is not None for case in cases)))
-    suite.extend(cases)
+        suite.set(plural, str(sum(case.kind == kind for case in of.cases)))
+    suite.extend(map(_element, of.cases))
     return suite
 
 
-def _image_case(host: str, image: JudgedImage) -> ET.Element:
-    """compat: one image on one host."""
-    case = _case(f"{host}.compat", image.image or "image")
-    lines = "\n".join(told(image, Painter(False)))
-    if not image.good:
-        wrong = image.verdict and not (image.runs and image.trace and image.trace.unknown)
-        _add(case, "failure" if wrong else "error", f"{image.word}: {lines.split(chr(10))[0]}", lines)
-    return _output(case, lines)
+def _element(of: Case) -> ET.Element:
+    case = ET.Element("testcase", classname=of.classname, name=of.name, time=f"{of.seconds:.3f}")
+    if of.kind:
+        found = ET.SubElement(case, of.kind, message=of.message)
+        if of.kind != "skipped":
+            found.set("type", of.type or of.kind)
+            found.text = of.text
+    if of.output:
+        ET.SubElement(case, "system-out").text = of.output
+    return case
 
 
-def _host_case(host: HostResult) -> ET.Element:
+def _host_case(host: HostResult) -> Case:
     """Could the host be worked on at all?"""
-    case = _case(f"{host.name}.host", "host")
+    case = Case(f"{host.name}.host", "host", output="\n".join(host.notes))
     if host.error is not None and all(item.error != host.error for item in host.components):
-        _with_error(case, host.error)
-    elif host.outcome == "not_attempted":
-        _add(case, "error", "not attempted")
-    elif host.outcome == "skipped":
-        _add(case, "skipped", host.reason)
-    return _output(case, "\n".join(host.notes))
+        return _with_error(case, host.error)
+    if host.outcome == "not_attempted":
+        return replace(case, kind="error", message="not attempted")
+    if host.outcome == "skipped":
+        return replace(case, kind="skipped", message=host.reason)
+    return case
 
 
-def _component_case(run: Run, host: HostResult, item: ComponentResult) -> ET.Element:
-    case = _case(f"{host.name}.component", item.name)
+def _component_case(run: Run, host: HostResult, item: ComponentResult) -> Case:
     word = status_text(run, host, item)
     lines = "\n".join(map(str, keys(item)))
+    case = Case(f"{host.name}.component", item.name, output="\n".join([word, lines, *item.notes]) if word else "")
     if item.error is not None:
-        _add(case, "failure", item.error.message, f"{item.error}\n{item.error.remedy}\n{lines}".strip())
-    elif not item.applies:
-        _add(case, "skipped", item.reason or "does not apply")
-    elif item.pending:
-        _add(case, "skipped", f"pending: {item.pending_reason}")
-    elif word in ("differs", "not changed"):
-        _add(case, "failure", f"{word}: {len(item.diff)} keys", lines)
-    elif word == "not attempted":
-        _add(case, "skipped", word)
-    return _output(case, "\n".join([word, lines, *item.notes]) if word else "")
+        text = f"{item.error}\n{item.error.remedy}\n{lines}".strip()
+        return replace(case, kind="failure", message=item.error.message, text=text)
+    if not item.applies:
+        return replace(case, kind="skipped", message=item.reason or "does not apply")
+    if item.pending:
+        return replace(case, kind="skipped", message=f"pending: {item.pending_reason}")
+    if word in ("differs", "not changed"):
+        return replace(case, kind="failure", message=f"{word}: {len(item.diff)} keys", text=lines)
+    return replace(case, kind="skipped", message=word) if word == "not attempted" else case
 
 
-def _check_cases(run: Run, host: HostResult) -> list[ET.Element]:
-    cases = []
+def _check_cases(run: Run, host: HostResult) -> Iterator[Case]:
     for check in host.checks:
-        case = _case(f"{host.name}.check", check.id)
-        _judge(case, check, counted=counts(run.verb, host, check))
-        cases.append(_output(case, "\n".join(filter(None, (
-            f"{check.status}: {check.summary}", check.evidence, check.remedy)))))  # fmt: skip
-    return cases
+        output = "\n".join(filter(None, (f"{check.status}: {check.summary}", check.evidence, check.remedy)))
+        counted = counts(run.verb, host, check)
+        yield judged(f"{host.name}.check", check.id, check, counted=counted, output=output)
 
 
-def _findings(of: Fabric) -> list[ET.Element]:
-    """A case for each test over each link and direction."""
-    cases = []
-    for each in of.findings:
-        case = _case(f"fabric.{each.test}", str(each))
-        case.set("time", f"{each.seconds:.3f}")
-        _judge(case, each, counted=each.status in ("fail", "unknown"))
-        cases.append(_output(case, f"{each.summary}\n{each.proof}".strip()))
-    return cases
-
-
-def _judge(case: ET.Element, each: CheckResult | Finding, *, counted: bool) -> None:
-    if counted:
-        kind = "failure" if each.status == "fail" else "error"
-        _add(case, kind, each.summary, f"{each.summary}\n{each.remedy}".strip())
-    elif each.status not in ("pass", "warn"):
-        prefix = "" if each.status == "skip" else f"{each.status}: "
-        _add(case, "skipped", prefix + each.summary)
-
-
-def _case(classname: str, name: str) -> ET.Element:
-    return ET.Element("testcase", classname=classname, name=name, time="0.000")
-
-
-def _with_error(case: ET.Element, error: Error) -> ET.Element:
-    _add(case, "error", error.message, f"{error.message}\n{error.remedy}".strip(), error.kind)
-    return case
-
-
-def _add(case: ET.Element, kind: str, message: str, text: str = "", type_: str = "") -> None:
-    found = ET.SubElement(case, kind, message=message)
-    if kind != "skipped":
-        found.set("type", type_ or kind)
-        found.text = text
-
-
-def _output(case: ET.Element, text: str) -> ET.Element:
-    if text:
-        ET.SubElement(case, "system-out").text = text
-    return case
+def _with_error(case: Case, error: Error) -> Case:
+    text = f"{error.message}\n{error.remedy}".strip()
+    return replace(case, kind="error", message=error.message, text=text, type=error.kind)

@@ -1,18 +1,21 @@
 """The result of a run, host by host: the verbs fill it, and the renderers read it and nothing else. Pure data.
 
 :class:`Summary` and :class:`Host` are the result document (:mod:`gpuready.result.document`). What only one verb
-says is a part, under a key of :mod:`gpuready.result.parts`.
+says is a value in ``parts``, whose key and form are those of its :class:`VerbPart`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from gpuready.base.errors import GpureadyError, InventoryError
 from gpuready.base.part import OPTIONAL, SECONDS, Amount, Count, OneOf, Part
+from gpuready.result.findings import Case, Changed, Note, Suite
+from gpuready.result.formats import FORMATS
+from gpuready.result.text import Painter, count
 
 if TYPE_CHECKING:  # a run that fails at once, and an answer of compat, need none of these
     from gpuready.contract.attempt import Attempt
@@ -311,20 +314,117 @@ class Summary(Part):
     """The inventory, as the command line names it."""
 
 
+Block = Iterable[str]
+#: The form of a value, and its description in the JSON Schema.
+Form = tuple[Any, str]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class VerbPart:
+    """What one verb adds to the result, and how its runs are shown: the renderers ask it, and name no verb.
+
+    A verb that adds something has a module ``part.py`` in its folder, with the object ``PART`` of a class of its own.
+    Each method answers a renderer; by default, a verb adds nothing.
+    """
+
+    verb: str = ""
+    """The first word of the command."""
+    of_host: Mapping[str, Form] = field(default_factory=dict)
+    """What a host has in the document, by its key in ``HostResult.parts``."""
+    of_run: Mapping[str, Form] = field(default_factory=dict)
+    """What the whole run has, by its key in ``Run.parts``."""
+    formats: tuple[str, ...] = FORMATS
+    """The formats that can show a run."""
+    title: str = "Answer"
+    """The heading of the blocks in HTML."""
+    judges: bool = True
+    """Nodes are compared with a spec, or tested. False: they are only read."""
+    of_spec: bool = True
+    """Changes follow the spec. False: they follow the command line, and no level is reached."""
+    own_verdicts: bool = False
+    """The blocks show the verdicts of checks."""
+    compares: Mapping[str, str] = field(default_factory=dict)
+    """The kinds of :meth:`changes`, each with its heading."""
+
+    def whole(self, run: Run, paint: Painter) -> Iterable[Block] | None:
+        """All of the report for people; None: it has the usual form."""
+        return None
+
+    def headline(self, run: Run) -> str:
+        """Its first line; empty: the usual one."""
+        return ""
+
+    def blocks(self, run: Run, paint: Painter) -> Iterable[Block]:
+        """The paragraphs that only this verb has, for people and for HTML."""
+        return ()
+
+    def tally(self, run: Run) -> str:
+        """What the last line counts instead of outcomes, levels and checks."""
+        return ""
+
+    def proof(self, run: Run) -> str:
+        """What the last line counts instead of GPU checks."""
+        return ""
+
+    def done(self, run: Run) -> str:
+        """What the last line counts if all is well, and nothing was judged."""
+        return "" if self.judges else f"{count(len(run.hosts), 'host')} probed"
+
+    def failing(self, host: HostResult) -> str:
+        """Why the run fails by this host, in one or two words; empty: it does not, or not by this part."""
+        return ""
+
+    def fails(self, run: Run) -> bool:
+        """Whether the exit code is 3."""
+        return any(map(self.failing, run.hosts))
+
+    def suites(self, run: Run) -> Iterable[Suite]:
+        """JUnit: suites in addition to those of hosts."""
+        return ()
+
+    def cases(self, host: HostResult) -> Iterable[Case]:
+        """JUnit: cases in addition to those of components and checks."""
+        return ()
+
+    def notes(self, run: Run) -> Iterable[Note]:
+        """Annotations in addition to those of errors, differences and checks."""
+        return ()
+
+    def picture(self, run: Run) -> str:
+        """An SVG document above the blocks in HTML."""
+        return ""
+
+    def distinct(self, host: HostResult) -> object:
+        """What hosts have in common that share a section of HTML."""
+        return None
+
+    def changes(self, before: HostResult, after: HostResult) -> Iterable[Changed]:
+        """What differs between two runs on one host."""
+        return ()
+
+    def rendered(self, run: Run, form: str) -> str:
+        """The run in one of ``formats`` that no other verb has."""
+        raise NotImplementedError(form)
+
+
+NO_PART = VerbPart()
+
+
 @dataclass
 class Run(Summary):
     """A whole run. ``parts``: what one verb adds that is not about a single host, by its key in the document.
 
     ``unmanaged``: hosts of the inventory that are not gpuready's, and were left alone. The other fields are in no
-    document. ``how_to_manage``: what to write so that gpuready manages them. ``diff_shown``: a person has seen the
-    differences. ``removing``: away from the spec (``remove``, and its dry run). ``selected``: the components that were
-    chosen (None: all).
+    document. ``part``: that of the verb. ``how_to_manage``: what to write so that gpuready manages the unmanaged hosts.
+    ``diff_shown``: a person has seen the differences. ``removing``: away from the spec (``remove``, and its dry run).
+    ``selected``: the components that were chosen (None: all).
     """
 
     verb: str
     hosts: list[HostResult] = field(default_factory=list)
     parts: dict[str, Any] = field(default_factory=dict)
     unmanaged: list[HostResult] = field(default_factory=list)
+    part: VerbPart = NO_PART
     how_to_manage: str = ""
     diff_shown: bool = False
     removing: bool = False
@@ -378,11 +478,6 @@ class Run(Summary):
             from gpuready.contract.check import DECIDE, UNDECIDED
 
             self.error = Error.of(InventoryError(f"apply did nothing: {UNDECIDED}", remedy=DECIDE))
-
-    @property
-    def attaching(self) -> bool:
-        """Is this about a device for a container, and not about what a spec says?"""
-        return self.verb.startswith("rdma") or any("attached" in host.parts for host in self.hosts)
 
     @property
     def changes(self) -> bool:

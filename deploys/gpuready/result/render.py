@@ -1,4 +1,4 @@
-"""The output formats by name. Each is a rendering of one run and its exit code, as text.
+"""A run and its exit code in one of the output formats, as text.
 
 A renderer is imported when its format is wanted: most runs need one of them.
 """
@@ -8,31 +8,16 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from gpuready.result.formats import FORMATS
+
 if TYPE_CHECKING:
     from gpuready.result.model import Run
 
-FORMATS = ("human", "json", "jsonl", "junit", "html", "github", "gitlab")
-#: Of the tests between hosts: a table, and a picture of the matrices.
-FABRIC_FORMATS = (*FORMATS, "csv", "svg")
-#: Of verbs that describe hosts and judge nothing.
-LISTING_FORMATS = ("human", "json", "jsonl")
-
-
-def formats(verb: str) -> tuple[str, ...]:
-    """Return the formats that can show a run of this verb."""
-    return FABRIC_FORMATS if verb == "fabric" else LISTING_FORMATS if verb in ("inventory", "status") else FORMATS
-
 
 def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
-    """``run`` in one of the formats (a fabric's: :data:`FABRIC_FORMATS`), ending in a newline; colours are human's."""
-    if form == "human" and "image" in run.parts:
-        from gpuready.result.compat_report import answer_page
-
-        return answer_page(run.parts["image"], color=color)
-    if form == "human" and run.verb == "inventory":
-        from gpuready.result.inventory import listing
-
-        return listing(run, color=color)
+    """``run`` in one of its part's formats, ending in a newline; colours are human's."""
+    if form not in FORMATS:
+        return run.part.rendered(run, form)
     if form == "human":
         from gpuready.result.human import human
 
@@ -45,20 +30,14 @@ def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
         from gpuready.result import annotations
 
         return annotations.github(run) if form == "github" else annotations.gitlab(run)
-    if form == "csv":
-        from gpuready.result.fabric import csv_table
-
-        return csv_table(run)
-    if form == "svg":
-        from gpuready.result.heatmap import svg
-
-        return svg(run)
     from gpuready.result.document import document, host_document, read, summary
 
     if form == "html":
         from gpuready.result.html import html
 
-        return html(*read(document(run, code)))  # a document is masked
+        masked, _ = read(document(run, code), [run.part])
+        masked.part = run.part
+        return html(masked, code)
     if form == "json":
         return json.dumps(document(run, code), indent=2, allow_nan=False) + "\n"
     # jsonl: one line a host, with its name as ``host``; the last line is the summary, without hosts

@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 
 from gpuready.base.errors import ConvergeError, RefusedError
 from gpuready.base.records import ProbeError
+from gpuready.cli.parts import parts
 from gpuready.components.nccl.spec import Nccl
 from gpuready.result.document import document, result_schema
 from gpuready.result.human import human
@@ -20,6 +21,7 @@ from gpuready.verbs.rdma.detach import detach, nothing_on_record
 from gpuready.verbs.rdma.facts import Look, read
 from gpuready.verbs.rdma.move_plan import Asked, AttachArgs, DetachArgs, MovePlan
 from gpuready.verbs.rdma.netdev import interface
+from gpuready.verbs.rdma.part import PART
 from gpuready.verbs.rdma.record import Record
 from gpuready.verbs.rdma.status import attached
 from tests.verbs.rdma.attach_nodes import HERE, OTHER, TRAIN, found, given, irdma, nic, node, recorded, space
@@ -359,7 +361,10 @@ def test_what_is_not_on_record() -> None:
 def test_the_report() -> None:
     look = on_record(node())
     run = Run(
-        "rdma list", [HostResult("gpu13", {"attached": attached(look, Nccl())}, outcome="ok")], source="hosts.yaml"
+        "rdma list",
+        [HostResult("gpu13", {"attached": attached(look, Nccl())}, outcome="ok")],
+        source="hosts.yaml",
+        part=PART,
     )
     assert human(run, 0).splitlines() == [
         "rdma list: 1 host of hosts.yaml, 0.0 s",
@@ -374,12 +379,12 @@ def test_the_report() -> None:
         "OK, 1 attached",
     ]
     told = document(run, 0)
-    Draft202012Validator(result_schema()).validate(json.loads(json.dumps(told)))
+    Draft202012Validator(result_schema(parts())).validate(json.loads(json.dumps(told)))
     assert told["hosts"]["gpu13"]["attached"][0]["ports"] == [
         {"port": 1, "gid_index": 1, "address": "10.100.100.1", "reason": ""}
     ]
     ended = replace(look, others={}, here=space(HERE, nic("ens1f0"), rdma=irdma(gids=())))
-    run = Run("rdma list", [HostResult("gpu13", {"attached": attached(ended, Nccl())}, outcome="ok")])
+    run = Run("rdma list", [HostResult("gpu13", {"attached": attached(ended, Nccl())}, outcome="ok")], part=PART)
     assert "has ended: the host has it back, but not as it was; gpuready rdma detach puts it back" in human(run, 0)
-    run = Run("rdma attach", [HostResult("gpu13", {"attached": ()}, outcome="pending")])
+    run = Run("rdma attach", [HostResult("gpu13", {"attached": ()}, outcome="pending")], part=PART)
     assert human(run, 7).splitlines()[-1].startswith("PENDING: 1 host: 1 pending; exit 7")

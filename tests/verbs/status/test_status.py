@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gpuready import __version__
+from gpuready.cli.parts import parts
 from gpuready.contract.compare import Comparison
 from gpuready.contract.component import Change
 from gpuready.contract.node_record import PATH, Outcome, Record, last_record, outcome, record, spec_hash
@@ -25,6 +26,7 @@ from gpuready.result.human import human
 from gpuready.result.mask import mask_state
 from gpuready.result.model import HostResult, Run
 from gpuready.result.text import printable
+from gpuready.verbs.status.part import PART
 from gpuready.verbs.status.status import Status, status_of
 from tests.command import VALIDATOR, Exits
 from tests.model.probe_answers import lines
@@ -156,7 +158,7 @@ def test_a_name_that_turns_the_line_around_is_spelt_out() -> None:
 
 
 def of(*hosts: HostResult) -> Run:
-    return Run("status", list(hosts), seconds=0.5, source="hosts.yaml")
+    return Run("status", list(hosts), seconds=0.5, source="hosts.yaml", part=PART)
 
 
 def shown(*hosts: HostResult) -> str:
@@ -195,7 +197,7 @@ def test_a_document_gives_back_the_status() -> None:
     run_ = of(HostResult("gpu01", {"status": status(node(written()), DIFFERS)}, outcome="ok", execs=1))
     found = json.loads(json.dumps(document(run_, 0)))
     VALIDATOR.validate(found)
-    again, code = read(found)
+    again, code = read(found, parts())
     assert document(again, code) == document(run_, 0) and "ops@ci" in human(again, code) and "ops@ci" in html(again, 0)
 
 

@@ -19,8 +19,8 @@ from gpuready.compat.answer import answers
 from gpuready.cuda import tables
 from gpuready.cuda.facts import STACKS, CompatLib, Host, Image, ImageFacts, Note, cannot_be, gated, stack_of
 from gpuready.cuda.require import RequireError, check
-from gpuready.result.compat_report import JudgedImage
 from gpuready.result.model import HostResult, Run
+from gpuready.verbs.compat.part import PART, JudgedImage
 
 if TYPE_CHECKING:
     from gpuready.cli.online import Work
@@ -109,7 +109,7 @@ def command(**given: Any) -> int:
     hosts = [_host(given)]
     images = {name: _read(name, given) for name in names} or {"": _described(_image(given), hosts)}
     found = answers(hosts, "", images)
-    run = Run("compat")
+    run = Run("compat", part=PART)
     if len(found) == 1:
         run.parts["image"] = JudgedImage.of(found[0])
     else:
@@ -129,7 +129,7 @@ def _matrix(given: dict[str, Any]) -> int:
 
     traced = tuple(dict.fromkeys(given["trace"]))
     given["image"] = (*given["image"], *(name for name in traced if name not in given["image"]))
-    wanted = request("compat", **{name: value for name, value in given.items() if name not in _OWN})
+    wanted = request("compat", part=PART, **{name: value for name, value in given.items() if name not in _OWN})
     if given["driver"] is not None:
         _driver("--driver", given["driver"])
     files = {name: _read(name, given) for name in given["image"] if is_here(name)}

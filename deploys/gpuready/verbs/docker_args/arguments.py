@@ -12,7 +12,7 @@ from gpuready.components.memlock import component
 from gpuready.fabric.launch import shared_memory
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Docker, NodeState, Unknown
-from gpuready.result.docker_args import Argument
+from gpuready.verbs.docker_args.part import Argument
 
 
 class NoGpusError(GpureadyError):

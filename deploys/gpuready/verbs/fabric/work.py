@@ -30,10 +30,10 @@ from gpuready.operations import lock
 from gpuready.operations.context import context
 from gpuready.operations.node_state import settled_state
 from gpuready.operations.transport import is_up
-from gpuready.result.fabric import Fabric
 from gpuready.result.model import CheckResult, Error, Run
 from gpuready.run.fleet import Fleet
 from gpuready.verbs.fabric.pair import run_test
+from gpuready.verbs.fabric.part import Fabric
 from gpuready.verbs.fabric.training_run import run_training
 
 

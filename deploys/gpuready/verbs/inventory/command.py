@@ -7,7 +7,6 @@ import click
 from gpuready.cli.options import HostVerb, inventory_options
 from gpuready.cli.request import request
 from gpuready.result.model import HostResult, Run
-from gpuready.result.render import LISTING_FORMATS
 
 _HELP = """Show the hosts of an inventory: address, groups, and where each value of their specs comes from.
 
@@ -23,11 +22,12 @@ Does not connect. Skipped hosts are listed with the reason. JSON has the complet
 @inventory_options
 def command(**given: Any) -> int:
     from gpuready.inventory.listing import listed
+    from gpuready.verbs.inventory.part import PART
 
-    wanted = request("inventory", forms=LISTING_FORMATS, secrets=False, **given)
+    wanted = request("inventory", part=PART, secrets=False, **given)
     run = Run("inventory", [
         HostResult(entry.name, {"inventory": listed(entry)}, outcome="ok", notes=list(entry.notes))
         for entry in wanted.entries
-    ])  # fmt: skip
+    ], part=PART)  # fmt: skip
     run.leave_alone(wanted.skipped)
     return wanted.deliver(run)

@@ -6,8 +6,8 @@ from gpuready.components.nccl.spec import Nccl
 from gpuready.model.network import NetDevice, Network
 from gpuready.model.state import NodeState
 from gpuready.network.discovery import Chosen, choose
-from gpuready.result.attached import Attached, Port, State
 from gpuready.verbs.rdma.facts import Look, Space
+from gpuready.verbs.rdma.part import Attached, Port, State
 from gpuready.verbs.rdma.place import same, same_here
 from gpuready.verbs.rdma.record import Record
 

@@ -12,7 +12,8 @@ from gpuready.base.errors import UsageError
 from gpuready.cli.complete import files
 from gpuready.cli.options import COLOR, Verb, output
 from gpuready.cli.output import targets, use_color, write
-from gpuready.result.render import FABRIC_FORMATS, formats, render
+from gpuready.result.formats import MATRIX_FORMATS
+from gpuready.result.render import render
 
 if TYPE_CHECKING:
     from gpuready.result.model import Run
@@ -35,17 +36,17 @@ _BOTH = ("human", "json")
 @click.command("report", cls=Verb, help=_HELP)
 @click.argument("document", metavar="RESULT.json", shell_complete=files)
 @click.argument("after", metavar="[AFTER.json]", required=False, shell_complete=files)
-@output(FABRIC_FORMATS)
+@output(MATRIX_FORMATS)
 @COLOR
 def command(document: str, after: str | None, output: tuple[str, ...], color: str) -> int:
     if document == after == "-":
         raise UsageError("only one of the documents can be stdin")
-    wanted = targets(output, forms=FABRIC_FORMATS if after is None else _BOTH)
+    wanted = targets(output, forms=MATRIX_FORMATS if after is None else _BOTH)
     on = use_color(color, sys.stdout)
     run, code = _read(document)
     if after is None:
         for each in wanted:
-            if each.form not in (fitting := formats(run.verb)):
+            if each.form not in (fitting := run.part.formats):
                 raise UsageError(
                     f"--output {each.form} does not fit {document}, a result of {run.verb or 'no command'}",
                     remedy=f"one of {', '.join(fitting)}",
@@ -70,10 +71,11 @@ def command(document: str, after: str | None, output: tuple[str, ...], color: st
 
 def _read(path: str) -> tuple[Run, int]:
     from gpuready.cli.documents import read_json
+    from gpuready.cli.parts import parts
     from gpuready.result.document import DocumentError, read
 
     found = read_json(path, DocumentError, "a result document is what --output json:PATH writes")
     try:
-        return read(found)
+        return read(found, parts())
     except DocumentError as e:
         raise DocumentError(f"{path}: {e}", remedy=e.remedy) from None

@@ -19,9 +19,10 @@ _HELP = """Print a JSON Schema: of the inventory's gpuready block, or of the res
 @click.argument("which", type=click.Choice(["inventory", "result"]), default="inventory")
 def command(which: str) -> int:
     if which == "result":
+        from gpuready.cli.parts import parts
         from gpuready.result.document import result_schema
 
-        say(json.dumps(result_schema(), indent=2))
+        say(json.dumps(result_schema(parts()), indent=2))
     else:
         from gpuready.model.schema import render
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpuready.cli.options import STATE, HostVerb, status_options
-from gpuready.result.render import LISTING_FORMATS
 
 if TYPE_CHECKING:
     from gpuready.inventory.hosts import HostEntry
@@ -30,8 +29,9 @@ Nothing changes. One probe reads the node's record, and compares the node with i
 def command(state: str | None, **given: Any) -> int:
     from gpuready.cli.online import recorded_or_online
     from gpuready.cli.request import request
+    from gpuready.verbs.status.part import PART
 
-    wanted = request("status", forms=LISTING_FORMATS, **given)
+    wanted = request("status", part=PART, **given)
     run = recorded_or_online(wanted, state)
     entries = {entry.name: entry for entry in wanted.entries}
     for host in run.hosts:

@@ -9,7 +9,7 @@ from gpuready.base.versions import numbers
 from gpuready.contract.node_record import Record, last_record, seconds, spec_hash
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
-from gpuready.result.status import Status
+from gpuready.verbs.status.part import Status
 
 
 def status_of(

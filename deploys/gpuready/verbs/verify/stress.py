@@ -13,10 +13,10 @@ from gpuready.model.spec import NodeSpec
 from gpuready.operations import lock
 from gpuready.operations.node_state import node_state
 from gpuready.result.model import CheckResult, Run
-from gpuready.result.stress import LoadedGpu
 from gpuready.run.converge import look, run_checks
 from gpuready.run.fleet import Fleet
 from gpuready.verbs.verify.nodes import has_torch, run_diag, run_stress
+from gpuready.verbs.verify.part import LoadedGpu
 
 
 def load(seconds: int, fleet: Fleet) -> Run:

@@ -1,9 +1,9 @@
-"""The tests between hosts for people and for machines: the matrix, failed links with their fix, CSV."""
+"""The part of fabric: the tests between hosts, as matrices, failed links with their fix, JUnit cases, CSV and SVG."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gpuready.base.host_list import hostlist
@@ -11,11 +11,13 @@ from gpuready.base.part import Count, Part
 from gpuready.fabric.commands import TESTS
 from gpuready.fabric.run import FabricRun
 from gpuready.fabric.verdict import Finding
+from gpuready.result.findings import Suite, judged
+from gpuready.result.formats import MATRIX_FORMATS
 from gpuready.result.mask import mask_text
-from gpuready.result.matrix import Matrix, matrices, shown
-from gpuready.result.model import Run
+from gpuready.result.model import Run, VerbPart
 from gpuready.result.page import labelled
 from gpuready.result.text import Painter, columns, count, grouped, lines, printable
+from gpuready.verbs.fabric.matrix import Matrix, matrices, shown
 
 #: Of more hosts a matrix does not fit a terminal; then the extremes are told.
 _MOST_HOSTS = 12
@@ -101,7 +103,54 @@ def fabric(run: Run) -> Fabric | None:
     return found
 
 
-def csv_table(run: Run) -> str:
+class FabricPart(VerbPart):
+    """One value of the run; each host also has checks, which are made of it."""
+
+    def headline(self, run: Run) -> str:
+        of = fabric(run)
+        return _headline(run, of) if of else ""
+
+    def blocks(self, run: Run, paint: Painter) -> Iterable[list[str]]:
+        of = fabric(run)
+        return _blocks(run, of, paint) if of else ()
+
+    def proof(self, run: Run) -> str:
+        of = fabric(run)
+        return _proof(of) if of else ""
+
+    def suites(self, run: Run) -> Iterator[Suite]:
+        """A case for each test over each link and direction."""
+        if of := fabric(run):
+            cases = [
+                judged(
+                    f"fabric.{each.test}",
+                    str(each),
+                    each,
+                    counted=each.status in ("fail", "unknown"),
+                    output=f"{each.summary}\n{each.proof}".strip(),
+                    seconds=each.seconds,
+                )
+                for each in of.findings
+            ]
+            yield Suite("fabric", sum(each.seconds for each in of.findings), cases)
+
+    def picture(self, run: Run) -> str:
+        return _svg(run) if fabric(run) else ""
+
+    def rendered(self, run: Run, form: str) -> str:
+        return _csv(fabric(run)) if form == "csv" else _svg(run)
+
+
+PART = FabricPart(
+    verb="fabric",
+    of_run={"fabric": (Fabric, "fabric: the tests between hosts.")},
+    formats=MATRIX_FORMATS,
+    title="Fabric",
+    own_verdicts=True,
+)
+
+
+def _csv(of: Fabric | None) -> str:
     """One line a finding, under a header; only the header where nothing was tested."""
     import csv  # like statistics, only where it is asked for
     import io
@@ -109,8 +158,7 @@ def csv_table(run: Run) -> str:
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     table.writerow(_COLUMNS)
-    found = fabric(run)
-    for each in found.findings if found else ():
+    for each in of.findings if of else ():
         ends = [x for end in (each.client, each.server) for x in (end.host, end.device, end.port, end.address)]
         limit = "" if each.limit is None else f"{each.limit:g}"
         value = "" if each.value is None else f"{each.value:g}"
@@ -120,7 +168,18 @@ def csv_table(run: Run) -> str:
     return out.getvalue()
 
 
-def headline(run: Run, of: Fabric) -> str:
+def _matrices(run: Run, of: Fabric) -> list[Matrix]:
+    return matrices(of.tests, of.findings, [host.name for host in run.hosts])
+
+
+def _svg(run: Run) -> str:
+    from gpuready.verbs.fabric.heatmap import svg
+
+    of = fabric(run)
+    return svg(_matrices(run, of) if of else [], [host.name for host in run.hosts])
+
+
+def _headline(run: Run, of: Fabric) -> str:
     """``fabric: 4 hosts of hosts.yaml, ring: 4 pairs in 2 rounds, 31.2 s``."""
     seed = "" if of.seed is None else f" (seed {of.seed})"
     met = {frozenset((each.server.host, each.client.host)) for each in of.findings if each.has_link}
@@ -131,11 +190,9 @@ def headline(run: Run, of: Fabric) -> str:
     return f"fabric: {count(len(run.hosts), 'host')}{source}, {of.pairs}{seed}: {rounds}, {run.seconds:.1f} s"
 
 
-def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:
+def _blocks(run: Run, of: Fabric, paint: Painter) -> Iterator[list[str]]:
     """Matrices, then what is wrong, each with its fix, then what was not tested."""
-    of = fabric(run)
-    assert of is not None
-    for matrix in matrices(of.tests, of.findings, [host.name for host in run.hosts]):
+    for matrix in _matrices(run, of):
         yield list(_matrix(matrix, paint) if len(matrix.hosts) <= _MOST_HOSTS else _extremes(matrix))
     told: dict[tuple[str, str, str, str], list[Finding]] = {}
     for each in of.findings:
@@ -190,7 +247,7 @@ def _told(status: str, where: str, summary: str, remedy: str, found: list[Findin
     yield from labelled("fix", remedy, "  ")
 
 
-def ending(of: Fabric) -> str:
+def _proof(of: Fabric) -> str:
     """How many tests over how many links passed, in a few words."""
     found = of.findings
     statuses = ("pass", "warn", "fail", "unknown", "skip")

@@ -1,4 +1,4 @@
-"""The table of ``gpuready status``: each host's last apply, from its record, and whether it still matches its spec."""
+"""The part of status: each host's last apply, from its record, and whether it still matches its spec."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pydantic import Field
 
 from gpuready.base.facts import Facts
 from gpuready.contract.node_record import Record
-from gpuready.result.model import Run
+from gpuready.result.formats import LISTING_FORMATS
+from gpuready.result.model import Run, VerbPart
 from gpuready.result.text import Painter, columns
 
 _HEAD = ("HOST", "LAST APPLY", "BY", "GPUREADY", "SPEC", "DRIVER", "NOW")
@@ -39,14 +40,25 @@ class Status(Facts):
     step: str = Field(description="The step that runs on the node now; empty: none.")
 
 
-def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:
-    """A table with a line for each host that was probed."""
-    hosts: list[tuple[str, Status]] = [(h.name, h.parts["status"]) for h in run.hosts if "status" in h.parts]
-    rows = [(name, *_cells(status)) for name, status in hosts]
-    if not rows:
-        return
-    styles = ["bold", *(_COLORS.get(status.outcome or "", "") for _, status in hosts)]
-    yield list(map(paint, styles, columns([_HEAD, *rows])))
+class StatusPart(VerbPart):
+    """A value of each host."""
+
+    def blocks(self, run: Run, paint: Painter) -> Iterator[list[str]]:
+        """A table with a line for each host that was probed."""
+        hosts: list[tuple[str, Status]] = [(h.name, h.parts["status"]) for h in run.hosts if "status" in h.parts]
+        rows = [(name, *_cells(status)) for name, status in hosts]
+        if not rows:
+            return
+        styles = ["bold", *(_COLORS.get(status.outcome or "", "") for _, status in hosts)]
+        yield list(map(paint, styles, columns([_HEAD, *rows])))
+
+
+PART = StatusPart(
+    verb="status",
+    of_host={"status": (Status, "status: the node's record, and what changed since.")},
+    formats=LISTING_FORMATS,
+    judges=False,
+)
 
 
 def _cells(status: Status) -> tuple[str, ...]:

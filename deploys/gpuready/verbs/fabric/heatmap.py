@@ -6,14 +6,13 @@ colour alone. Written by hand: SVG 1.1, no library. Each cell's title is what a 
 """
 
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from statistics import median
 
 from gpuready.fabric.commands import TESTS
 from gpuready.fabric.verdict import Finding
-from gpuready.result.fabric import fabric
-from gpuready.result.matrix import Matrix, matrices, shown
-from gpuready.result.model import Run
 from gpuready.result.xml import document
+from gpuready.verbs.fabric.matrix import Matrix, shown
 
 _CELL, _SMALL, _GAP, _TITLE = 44, 10, 40, 54
 #: Of more hosts only the figures' colours are shown, in smaller squares.
@@ -22,11 +21,8 @@ _GRID, _NOTHING, _GREY, _RED = "#d0d0d0", "#f6f6f6", "#bdbdbd", "#d7301f"
 _LETTER = 6.6
 
 
-def svg(run: Run) -> str:
-    """The picture; without a finding it says so."""
-    hosts = [host.name for host in run.hosts]
-    found = fabric(run)
-    made = matrices(found.tests, found.findings, hosts) if found else []
+def svg(made: Sequence[Matrix], hosts: Sequence[str]) -> str:
+    """The picture; without a matrix it says so."""
     cell = _CELL if len(hosts) <= _LABELLED else _SMALL
     left = 16 + int(_LETTER * max(map(len, hosts), default=0)) if cell == _CELL else 16
     words = [text for each in made for text in (_title(each), _legend(each, _middle(each)))]

@@ -1,8 +1,7 @@
-"""``gpuready nccl`` for people, and as variables: settings once for all hosts that share them, ports, launch lines."""
+"""The part of nccl: settings once for all hosts that share them, ports, launch lines; and the settings as variables."""
 
 import json
 import shlex
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -12,7 +11,7 @@ from gpuready.fabric.launch import Launch, assignment
 from gpuready.network import torch
 from gpuready.network.discovery import Chosen, Refused
 from gpuready.network.nccl_settings import Settings
-from gpuready.result.model import HostResult, Run
+from gpuready.result.model import HostResult, Run, VerbPart
 from gpuready.result.text import Painter, columns, grouped
 
 FORMS = ("conf", "env", "docker", "k8s")
@@ -105,21 +104,25 @@ def nccl(host: HostResult) -> Nccl | None:
     return found
 
 
-def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:
-    """The blocks of the human report."""
-    answers = {host.name: found for host in run.hosts if (found := nccl(host)) is not None}
-    yield from lines(answers, paint)
+class NcclPart(VerbPart):
+    """A value of each host."""
+
+    def blocks(self, run: Run, paint: Painter) -> list[list[str]]:
+        answers = {host.name: found for host in run.hosts if (found := nccl(host)) is not None}
+        blocks = {
+            "interfaces for TCP": _wires(answers),
+            "ports of the fabric": columns(_ports(answers)),
+            "ports that are not used": _refused(answers),
+        }
+        told = [[paint("bold", title), *(f"    {row}" for row in rows)] for title, rows in blocks.items() if rows]
+        return [*_settings(answers, paint), *told, _launches(answers, paint)]
 
 
-def lines(answers: dict[str, Nccl], paint: Painter) -> list[list[str]]:
-    """The blocks of the human report."""
-    blocks = {
-        "interfaces for TCP": _wires(answers),
-        "ports of the fabric": columns(_ports(answers)),
-        "ports that are not used": _refused(answers),
-    }
-    told = [[paint("bold", title), *(f"    {row}" for row in rows)] for title, rows in blocks.items() if rows]
-    return [*_settings(answers, paint), *told, _launches(answers, paint)]
+PART = NcclPart(
+    verb="nccl",
+    of_host={"nccl": (Nccl, "nccl: the settings.")},
+    judges=False,
+)
 
 
 def _settings(answers: dict[str, Nccl], paint: Painter) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""What is attached to containers, for people: one or two lines each."""
+"""The part of rdma: what is attached to containers, for people in one or two lines each."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpuready.base.part import Part
-from gpuready.result.model import HostResult, Run
-from gpuready.result.text import Painter
+from gpuready.result.model import HostResult, Run, VerbPart
+from gpuready.result.text import Painter, count
 
 State = Literal["attached", "returned", "destroyed", "rebooted"]
 
@@ -74,13 +74,30 @@ def attached(host: HostResult) -> tuple[Attached, ...]:
     return found
 
 
-def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:
-    """One block with the lines of each host that has something attached."""
-    found: list[str] = []
-    for host in run.hosts:
-        if mine := attached(host):
-            found += [paint("bold", host.name), *(line for each in mine for line in _lines(each))]
-    yield found
+class RdmaPart(VerbPart):
+    """A value of each host."""
+
+    def headline(self, run: Run) -> str:
+        source = f" of {run.shown_source}" if run.source else ""
+        return f"{run.verb}: {count(len(run.hosts), 'host')}{source}, {run.seconds:.1f} s"
+
+    def blocks(self, run: Run, paint: Painter) -> Iterator[list[str]]:
+        """One block with the lines of each host that has something attached."""
+        found: list[str] = []
+        for host in run.hosts:
+            if mine := attached(host):
+                found += [paint("bold", host.name), *(line for each in mine for line in _lines(each))]
+        yield found
+
+    def done(self, run: Run) -> str:
+        return f"{sum(len(attached(host)) for host in run.hosts)} attached"
+
+
+PART = RdmaPart(
+    verb="rdma",
+    of_host={"attached": (tuple[Attached, ...], "rdma: what is on record.")},
+    of_spec=False,
+)
 
 
 def _lines(each: Attached) -> Iterator[str]:

@@ -1,9 +1,9 @@
-"""Answers to "will this image run here?" for people: one alone, or a matrix of hosts and images."""
+"""The part of compat, answers to "will this image run here?": one alone, or a matrix of hosts and images."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
 from gpuready.base.host_list import hostlist
@@ -11,7 +11,8 @@ from gpuready.base.part import OPTIONAL, OneOf, Part
 from gpuready.base.versions import driver
 from gpuready.compat.trace import Trace
 from gpuready.cuda.predict import MINOR_LIMITS, RUNS, VERDICTS
-from gpuready.result.page import page
+from gpuready.result.findings import Case, Changed, Note, Seen, Suite, differing
+from gpuready.result.model import VerbPart
 from gpuready.result.text import Painter, columns, count, grouped
 
 if TYPE_CHECKING:
@@ -94,6 +95,90 @@ def images(host: HostResult) -> tuple[JudgedImage, ...]:
     return found
 
 
+class CompatPart(VerbPart):
+    """Values of each host, or one of the run: the answer for the facts that were given."""
+
+    def whole(self, run: Run, paint: Painter) -> list[list[str]] | None:
+        return [told(run.parts["image"], paint)] if "image" in run.parts else None
+
+    def blocks(self, run: Run, paint: Painter) -> Iterator[list[str]]:
+        """The answer; or the table, then every distinct answer that is worth reading, with its hosts."""
+        if "image" in run.parts:
+            yield told(run.parts["image"], paint)
+        else:
+            yield from _matrix(run, paint)
+
+    def tally(self, run: Run) -> str:
+        """``4 of 6 images on hosts will run, 1 is UNKNOWN``."""
+        judged = [image for host in run.hosts for image in images(host)]
+        runs = sum(image.runs for image in judged)
+        unknown = sum(image.verdict is None for image in judged)
+        blind = f", {unknown} UNKNOWN" if unknown else ""
+        traced = [image.trace for image in judged if image.trace is not None]
+        odd = sum(not each.agrees for each in traced)
+        shown = f"; {len(traced)} traced, {odd} of them not as predicted or unknown" if traced else ""
+        return f"{runs} of {count(len(judged), 'image on a host', 'images on hosts')} will run{blind}{shown}"
+
+    def failing(self, host: HostResult) -> str:
+        if refused := [image for image in images(host) if not image.runs]:
+            return "WILL NOT RUN" if any(image.verdict for image in refused) else "UNKNOWN"
+        if odd := [image.trace for image in images(host) if image.trace and not image.trace.agrees]:
+            return "NOT AS PREDICTED" if any(each.differs for each in odd) else "NOT TRACED"
+        return ""
+
+    def fails(self, run: Run) -> bool:
+        return super().fails(run) or ("image" in run.parts and not run.parts["image"].good)
+
+    def suites(self, run: Run) -> Iterator[Suite]:
+        if "image" in run.parts:
+            yield Suite("gpuready", 0.0, [_case("gpuready", run.parts["image"])])
+
+    def cases(self, host: HostResult) -> list[Case]:
+        return [_case(host.name, image) for image in images(host)]
+
+    def notes(self, run: Run) -> Iterator[Note]:
+        if "image" in run.parts and not run.parts["image"].runs:
+            yield Note("error", "compat", _text(run.parts["image"]))
+        for host in run.hosts:
+            for image in images(host):
+                if not image.good:
+                    yield Note("error", f"compat {image.image}", _text(image), (host.name,))
+
+    def distinct(self, host: HostResult) -> object:
+        return images(host)
+
+    def changes(self, before: HostResult, after: HostResult) -> Iterator[Changed]:
+        if images(before) and images(after):
+            yield from differing("image", _words(before), _words(after))
+
+
+PART = CompatPart(
+    verb="compat",
+    of_host={"images": (tuple[JudgedImage, ...], "compat: the images.")},
+    of_run={"image": (JudgedImage, "compat without an inventory: the image.")},
+    judges=False,
+    compares={"image": "images"},
+)
+
+
+def _case(host: str, image: JudgedImage) -> Case:
+    """JUnit: one image on one host."""
+    case, lines = Case(f"{host}.compat", image.image or "image", output=_text(image)), _text(image)
+    if image.good:
+        return case
+    wrong = image.verdict and not (image.runs and image.trace and image.trace.unknown)
+    message = f"{image.word}: {lines.partition(chr(10))[0]}"
+    return replace(case, kind="failure" if wrong else "error", message=message, text=lines)
+
+
+def _words(host: HostResult) -> Seen:
+    return {image.image: (image.word, image.reason) for image in images(host)}
+
+
+def _text(image: JudgedImage) -> str:
+    return "\n".join(told(image, Painter(False)))
+
+
 def told(image: JudgedImage, paint: Painter, where: str = "") -> list[str]:
     """One answer in lines: the verdict and its reason, then the ways out."""
     lines = [f"{paint(_STYLE[image.runs], image.word)}  {where}{image.reason}"]
@@ -118,13 +203,7 @@ def _traced(trace: Trace, paint: Painter) -> list[str]:
     return [*lines, *(f"           {line}" for line in trace.proof)]
 
 
-def answer_page(image: JudgedImage, *, color: bool) -> str:
-    """The whole report of one answer."""
-    return page([told(image, Painter(color))])
-
-
-def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:
-    """The table, then every distinct answer that is worth reading, with its hosts."""
+def _matrix(run: Run, paint: Painter) -> Iterator[list[str]]:
     names = list(dict.fromkeys(each.image for host in run.hosts for each in images(host)))
     if not names:
         return
@@ -145,15 +224,3 @@ def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:
 def _cell(text: str, paint: Painter) -> str:
     style = "green" if text.rstrip("?") in ("NATIVE", "MINOR", "FORWARD") else "dim" if text == "-" else "red"
     return paint(style, text)
-
-
-def tally(run: Run) -> str:
-    """``4 of 6 images on hosts will run, 1 is UNKNOWN``."""
-    judged = [image for host in run.hosts for image in images(host)]
-    runs = sum(image.runs for image in judged)
-    unknown = sum(image.verdict is None for image in judged)
-    blind = f", {unknown} UNKNOWN" if unknown else ""
-    traced = [image.trace for image in judged if image.trace is not None]
-    odd = sum(not each.agrees for each in traced)
-    shown = f"; {len(traced)} traced, {odd} of them not as predicted or unknown" if traced else ""
-    return f"{runs} of {count(len(judged), 'image on a host', 'images on hosts')} will run{blind}{shown}"

@@ -1,17 +1,27 @@
-"""What ``gpuready probe`` shows to people: a node in a few lines. Scripts take the state in the JSON."""
+"""The part of probe: the state of a node, for people in a few lines. Scripts take the state in the JSON."""
 
 from collections.abc import Iterator
 
 from gpuready.model.state import Docker, NodeState, Unknown
-from gpuready.result.model import Run
+from gpuready.result.model import Run, VerbPart
 from gpuready.result.text import Painter, count
 
 
-def blocks(run: Run, paint: Painter) -> Iterator[list[str]]:
-    """A block for each host that was read."""
-    for host in run.hosts:
-        if "state" in host.parts:
-            yield _lines(host.name, host.parts["state"], paint)
+class ProbePart(VerbPart):
+    """A value of each host."""
+
+    def blocks(self, run: Run, paint: Painter) -> Iterator[list[str]]:
+        """A block for each host that was read."""
+        for host in run.hosts:
+            if "state" in host.parts:
+                yield _lines(host.name, host.parts["state"], paint)
+
+
+PART = ProbePart(
+    verb="probe",
+    of_host={"state": (NodeState, "probe: the node's state, masked.")},
+    judges=False,
+)
 
 
 def _lines(name: str, state: NodeState, paint: Painter) -> list[str]:

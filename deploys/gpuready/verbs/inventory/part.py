@@ -1,4 +1,4 @@
-"""What an inventory says: its hosts, their groups, and where each value of their specs comes from."""
+"""The part of inventory, what one says: its hosts, their groups, and where each value of their specs comes from."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from gpuready.base.host_list import hostlist
 from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.listing import Listed, Setting
+from gpuready.result.formats import LISTING_FORMATS
 from gpuready.result.human import note_lines, skipped_lines
 from gpuready.result.mask import mask_value
-from gpuready.result.model import HostResult, Run
-from gpuready.result.page import page
+from gpuready.result.model import HostResult, Run, VerbPart
 from gpuready.result.text import Painter, columns, count, grouped
 
 #: Columns of a value; a longer one pushes its place to the right.
@@ -18,10 +18,20 @@ _WIDEST = 32
 _WIDEST_GROUPS = 40
 
 
-def listing(run: Run, *, color: bool = False) -> str:
-    """The inventory for people: a line per host, then the values of each set of hosts that share them."""
-    paint = Painter(color)
-    return page([_table(run, paint), *_values(run, paint), note_lines(run), skipped_lines(run, paint), [_ending(run)]])
+class InventoryPart(VerbPart):
+    """A value of each host."""
+
+    def whole(self, run: Run, paint: Painter) -> list[list[str]]:
+        """A line per host, then the values of each set of hosts that share them."""
+        return [_table(run, paint), *_values(run, paint), note_lines(run), skipped_lines(run, paint), [_ending(run)]]
+
+
+PART = InventoryPart(
+    verb="inventory",
+    of_host={"inventory": (Listed, "inventory: what it says of this host.")},
+    formats=LISTING_FORMATS,
+    judges=False,
+)
 
 
 def _table(run: Run, paint: Painter) -> list[str]:

@@ -1,0 +1,7 @@
+"""The names of the output formats."""
+
+FORMATS = ("human", "json", "jsonl", "junit", "html", "github", "gitlab")
+#: Of tests between hosts: a table, and a picture of the matrices.
+MATRIX_FORMATS = (*FORMATS, "csv", "svg")
+#: Of verbs that describe hosts and judge nothing.
+LISTING_FORMATS = ("human", "json", "jsonl")
