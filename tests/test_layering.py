@@ -6,6 +6,7 @@ checks is handed them: ``node.py`` and ``catalogue.py`` are read by runs, the do
 """
 
 import ast
+import dataclasses
 import functools
 import graphlib
 import re
@@ -14,6 +15,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from gpuready.cli.parts import part_of, parts
+from gpuready.result.model import NO_PART, Host, Summary
 from tests import graph
 
 ROOT = Path(__file__).parents[1]
@@ -134,3 +137,25 @@ def test_a_folder_says_nothing_by_itself() -> None:
 
 def test_every_module_says_what_it_is_for() -> None:
     assert not [name for name in MODULES if tree_of(name).body and not ast.get_docstring(tree_of(name))]
+
+
+def test_the_renderers_name_no_verb() -> None:
+    """They ask the part of the run. model.py and exitcode.py have the tables of verbs, levels and codes."""
+    keys = {key for part in parts() for key in (*part.of_host, *part.of_run)} | {part.verb for part in parts()}
+    of_all = {"verify", "inventory"}  # a main verb, and a kind of error
+    for name in MODULES:
+        if name.startswith("result.") and name not in ("result.model", "result.exitcode"):
+            named = {each.value for each in ast.walk(tree_of(name)) if isinstance(each, ast.Constant)} & (keys - of_all)
+            assert not named, (name, named)
+
+
+def test_each_part_is_found_by_its_verb() -> None:
+    folders = {name.split(".")[1] for name in MODULES if re.fullmatch(r"verbs\.\w+\.part", name)}
+    assert {part.verb.replace("-", "_") for part in parts()} == folders
+    assert part_of("rdma list") is part_of("rdma") is not NO_PART is part_of("plan") is part_of("")
+    for fields, keys in (
+        (dataclasses.fields(Host), [key for part in parts() for key in part.of_host]),
+        (dataclasses.fields(Summary), [key for part in parts() for key in part.of_run]),
+    ):
+        names = [*keys, *(field.name for field in fields)]
+        assert len(names) == len(set(names)), "a key of the document is used twice"
