@@ -38,8 +38,6 @@ _STATUS = {"fail": "red", "unknown": "yellow", "warn": "yellow"}
 def human(run: Run, code: int, *, color: bool = False) -> str:
     """The whole report, ending in a newline; it is for :func:`gpuready.result.text.printable`."""
     paint = Painter(color)
-    if (whole := run.part.whole(run, paint)) is not None:
-        return page(whole)
     head = run.part.headline(run) or _headline(run)
     parts = [[head], _errors(run, paint), *(() if run.diff_shown else _diffs(run, paint)), _batches(run)]
     if not run.part.own_verdicts:

@@ -9,6 +9,7 @@ import json
 from typing import TYPE_CHECKING
 
 from gpuready.result.formats import FORMATS
+from gpuready.result.text import Painter
 
 if TYPE_CHECKING:
     from gpuready.result.model import Run
@@ -19,6 +20,10 @@ def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
     if form not in FORMATS:
         return run.part.rendered(run, form)
     if form == "human":
+        if (whole := run.part.whole(run, Painter(color))) is not None:
+            from gpuready.result.page import page
+
+            return page(whole)
         from gpuready.result.human import human
 
         return human(run, code, color=color)

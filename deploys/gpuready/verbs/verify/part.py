@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpuready.base.part import Count, Part
-from gpuready.gpu.stress import WORDS
 from gpuready.gpu.stress_figures import Figure, Gpu, margin
 from gpuready.result.findings import Changed
 from gpuready.result.model import HostResult, VerbPart
@@ -53,6 +52,8 @@ class VerifyPart(VerbPart):
 
     def changes(self, before: HostResult, after: HostResult) -> Iterator[Changed]:
         """The figures of one GPU that differ by more than half of what may be between two GPUs of a model."""
+        from gpuready.gpu.stress import WORDS
+
         known = {gpu.uuid: gpu for gpu in _loaded(before)}
         for gpu in _loaded(after):
             old = known[gpu.uuid].figures if gpu.uuid in known else {}
