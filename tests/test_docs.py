@@ -294,6 +294,7 @@ def test_yaml_of_a_page_is_a_valid_inventory_or_spec(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPUREADY_SUDO_PASSWORD", "secret")
+    monkeypatch.setenv("GPUREADY_MIRROR", "Authorization: Bearer secret")
     value = yaml.safe_load(text)
     if "all" not in value:
         spec = value.get("gpuready", value)

@@ -94,7 +94,10 @@ def spec_of(case: Case) -> NodeSpec:
     if "torch_wheels" in given:
         given = {
             **given,
-            "torch_wheels": [{**one, "wheel": f"{WHEELS}/{one['wheel']}"} for one in given["torch_wheels"]],
+            "torch_wheels": [
+                one if "://" in one["wheel"] else {**one, "wheel": f"{WHEELS}/{one['wheel']}"}
+                for one in given["torch_wheels"]
+            ],
         }
     return NodeSpec.model_validate(given)
 

@@ -168,7 +168,7 @@ def test_a_process_that_uses_the_environment_is_not_disturbed(node: Host, tmp_pa
     assert f"until idle: this change (class recreate) would affect {hit}" in why
     assert word(node) == there
     # Asked again just before the step, for whoever began meanwhile.
-    values = {"file": "/none/x.whl", "info": "/none", "record": "/none/r", "content": "", "sha256": "0"}
+    values = {"file": "/none/x.whl", "places": ("/none",), "record": "/none/r", "said": "", "sha256": "0"}
     script = resources.script("wheels/install", env=ENV, dist="torch", pip="1", replaces="1", keep="", **values)
     done = node.run("sh -s", stdin=script, check=False)
     assert (

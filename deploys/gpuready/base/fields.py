@@ -7,6 +7,7 @@ ld.so.conf(5), the OCI distribution reference grammar.
 
 import datetime
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -33,6 +34,20 @@ class LocalFile:
         return value[len(self.prefix) :]
 
 
+@dataclass(frozen=True)
+class SecretValue(LocalFile):
+    """Annotation: a reference to a secret. ``what`` and ``allowed`` describe the secret itself, if it ``fits``.
+
+    ``plain``: the value may also be none, such as a proxy without a password.
+    """
+
+    prefix: str = "file:"
+    plain: bool = False
+    what: str = ""
+    allowed: str = ""
+    fits: Callable[[str], object] = bool
+
+
 SECRET = re.compile(r"(env:[A-Za-z_][A-Za-z0-9_]*|file:[\w.+/@~ :,=-]+|cmd:[^\x00-\x1f\x7f]+)")
 """A reference to a secret; the secret itself never enters the spec."""
 
@@ -40,7 +55,7 @@ BATCH = re.compile(r"([1-9][0-9]{0,5}|[1-9][0-9]?%|100%)(,([1-9][0-9]{0,5}|[1-9]
 """A number or a percentage for each batch; the last one also holds for all later batches."""
 
 _HOST = r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9][A-Za-z0-9.-]*)(:[0-9]{1,5})?"
-_REPOSITORY = re.compile(rf"https?://{_HOST}(/[A-Za-z0-9._~%+=,:@/-]*)?")
+_PLAIN = re.compile(rf"https?://{_HOST}(/[A-Za-z0-9._~%+=,:@/-]*)?")
 _DOWNLOAD = re.compile(rf"https?://{_HOST}(/[A-Za-z0-9._~%+=,:@/?&-]*)?")
 _PROXY = re.compile(rf"https?://([A-Za-z0-9._~%!$*+-]+(:[A-Za-z0-9._~%!$*+-]*)?@)?{_HOST}/?")
 _PATH = re.compile(r"/[\w.+/@ :,=-]*")
@@ -48,13 +63,18 @@ _DIRECTORY = re.compile(r"(/[A-Za-z0-9._+@-]+)+/?")
 
 
 def _repository(value: str) -> str:
-    if not _REPOSITORY.fullmatch(value.replace("$(ARCH)", "ARCH")):
+    if not is_plain_url(value.replace("$(ARCH)", "ARCH")):
         raise ValueError("not a plain repository URL")
     return value
 
 
 def is_url(value: str) -> bool:
     return "://" in value
+
+
+def is_plain_url(value: str) -> bool:
+    """Tell whether ``value`` is an http(s) URL without credentials and query."""
+    return bool(_PLAIN.fullmatch(value))
 
 
 def _key(value: str) -> str:
@@ -161,7 +181,12 @@ Fingerprint = Annotated[
 Proxy = Annotated[
     str,
     AfterValidator(_proxy),
-    LocalFile(prefix="file:"),
+    SecretValue(
+        plain=True,
+        what="a plain proxy URL",
+        allowed="http(s)://[USER:PASSWORD@]HOST:PORT",
+        fits=lambda secret: is_proxy(secret, credentials=True),
+    ),
     Allowed("http(s)://host:port, or env:GPUREADY_NAME, file:PATH, cmd:COMMAND"),
 ]
 LdsoDirectory = Annotated[

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from gpuready.base.errors import SpecError, SpecErrors
-from gpuready.base.fields import is_proxy, is_url
+from gpuready.base.fields import SecretValue, is_url
 from gpuready.base.files import why_not
 from gpuready.inventory.secrets import is_reference, resolve
 from gpuready.inventory.source_values import (
@@ -30,8 +30,6 @@ from gpuready.inventory.source_values import (
 from gpuready.model.schema_help import allowed_at, elsewhere, local_file_at, words_at
 from gpuready.model.spec import NodeSpec
 
-#: The setting that may refer to a secret.
-SECRET = ("toolkit", "repo", "proxy")
 _VARS_DIRECTORIES = ("group_vars", "host_vars")
 
 
@@ -53,7 +51,7 @@ def build(
         raise SpecErrors(_translate(e, tree)) from None
     errors = [
         *_missing_files(tree),
-        *_unresolvable(spec, tree, allow_exec=allow_exec, allow_read=allow_read),
+        *_unresolvable(tree, allow_exec=allow_exec, allow_read=allow_read),
         *_unknown_checks(spec, tree, check_ids),
     ]
     if errors:
@@ -152,25 +150,34 @@ def _spec_error(detail: Any, path: tuple[object, ...], tree: Located) -> SpecErr
     if isinstance(here.value, str):
         near = difflib.get_close_matches(here.value, words_at(NodeSpec, path), 1)
         near = [word for word in near if word != here.value]
-    given = Shown("***" if is_url(str(here.value)) and "@" in str(here.value) else here.value)
+    kind = local_file_at(NodeSpec, path)
+    secret = isinstance(kind, SecretValue) and not kind.plain
+    secret = secret or (is_url(str(here.value)) and "@" in str(here.value))
+    given = Shown("***" if secret else here.value)
     return SpecError(f"{name}: {reason}", where=here.where, given=given, allowed=allowed, near="".join(near))
 
 
-def _unresolvable(
-    spec: NodeSpec, tree: Located, *, allow_exec: bool, allow_read: Collection[str]
-) -> Iterator[SpecError]:
-    """A secret that is not available, or is not a proxy URL."""
-    reference, place = spec.toolkit.repo.proxy, value_at(tree, SECRET)
-    if reference is None or place is None or not is_reference(reference):
-        return
-    try:
-        secret = resolve(reference, allow_exec=allow_exec, allow_read=allow_read, where=place.where)
-    except SpecError as e:
-        yield SpecError(f"toolkit.repo.proxy: {e.message}", where=e.where, given=e.given, allowed=e.allowed)
-        return
-    if not is_proxy(secret.reveal(), credentials=True):
-        problem = "toolkit.repo.proxy: the secret is not a plain proxy URL"
-        yield SpecError(problem, where=place.where, given=reference, allowed="http(s)://[USER:PASSWORD@]HOST:PORT")
+def references(value: Located, path: tuple[object, ...] = ()) -> Iterator[tuple[str, Located, SecretValue]]:
+    """All references to secrets in the tree: the name of the setting, the reference, and what the secret must be."""
+    for key, below in children(value):
+        yield from references(below, (*path, key))
+    kind = local_file_at(NodeSpec, path)
+    if isinstance(kind, SecretValue) and isinstance(value.value, str) and is_reference(value.value):
+        yield _dotted(path), value, kind
+
+
+def _unresolvable(tree: Located, *, allow_exec: bool, allow_read: Collection[str]) -> Iterator[SpecError]:
+    """Secrets that are not available, or do not fit their setting."""
+    for name, place, kind in references(tree):
+        reference = str(place.value)
+        try:
+            secret = resolve(reference, allow_exec=allow_exec, allow_read=allow_read, where=place.where)
+        except SpecError as e:
+            yield SpecError(f"{name}: {e.message}", where=e.where, given=e.given, allowed=e.allowed)
+            continue
+        if not kind.fits(secret.reveal()):
+            problem = f"{name}: the secret is not {kind.what}"
+            yield SpecError(problem, where=place.where, given=reference, allowed=kind.allowed)
 
 
 def _unknown_checks(

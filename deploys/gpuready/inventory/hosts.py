@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from gpuready.base.errors import InventoryError, SpecError, SpecErrors, Where, did_you_mean
-from gpuready.inventory.build import SECRET, build
+from gpuready.inventory.build import build, references
 from gpuready.inventory.connection import HONOURED, Connection, connection, ignored, known_hosts_file, missing_password
 from gpuready.inventory.groups import Graph, Vars
 from gpuready.inventory.patterns import select
@@ -164,9 +164,8 @@ def load(
 
 
 def _referred(extra: Located | None) -> tuple[str, ...]:
-    """The secret that the command line itself refers to."""
-    found = None if extra is None else value_at(extra, SECRET)
-    return (found.value,) if found is not None and isinstance(found.value, str) else ()
+    """The secrets that the command line itself refers to."""
+    return () if extra is None else tuple(str(place.value) for _, place, _ in references(extra))
 
 
 def read(sources: Sequence[str], *, allow_exec: bool = False, ansible: bool = False) -> Graph:

@@ -257,7 +257,7 @@ class NodeSpec(Section):
     gate: bool = False
     """Whether to install gpuready-verify, which tells Slurm or Kubernetes on the node if GPU jobs may start."""
     torch_wheels: TorchWheels = Field(default=(), strict=False)
-    """Python wheels on this machine, such as your own PyTorch, and their environments on the node."""
+    """Python wheels, such as your own PyTorch, and their environments on the node."""
     maintenance: Maintenance = Maintenance.model_construct()
     """The disruptions that are allowed, and when."""
     images: Images = Field(default=(), strict=False)

@@ -1,6 +1,8 @@
 """pip and its environments, and gpuready's records of them."""
 
-from gpuready.components.wheels.component import CopyWheel, InstallWheel, RemoveWheel
+import json
+
+from gpuready.components.wheels.component import CopyWheel, FetchWheel, InstallWheel, RemoveWheel
 from gpuready.components.wheels.record import WHEELS
 from gpuready.components.wheels.state import Installed
 from gpuready.model.state import File, NodeState
@@ -14,6 +16,9 @@ def closed(state: NodeState, steps: Closed) -> NodeState:
         if isinstance(step.args, CopyWheel):
             assert step.sends and not step.survives
             copied.add(step.args.sha256)
+        elif isinstance(step.args, FetchWheel):
+            assert step.survives and not step.sends
+            copied.add(step.args.sha256)
         elif isinstance(step.args, InstallWheel):
             state = _installed(state, step.args, copied)
         else:
@@ -25,20 +30,21 @@ def closed(state: NodeState, steps: Closed) -> NodeState:
 
 def _installed(state: NodeState, args: InstallWheel, copied: set[str]) -> NodeState:
     seen = state.environments[args.env]
+    version = json.loads(args.said)["version"]
+    info = f"{args.places[0]}/{args.dist}-{version}.dist-info"
     if args.pip:
         assert args.sha256 in copied and args.file.startswith(f"{WHEELS}/{args.sha256}/")
-        version = args.info.rpartition("/")[2].removesuffix(".dist-info").rpartition("-")[2]
         there = {**seen.installed, args.dist: Installed(version=version, sha256=args.sha256)}
         seen = seen.model_copy(update={"installed": there})
         if not args.keep:
             copied.remove(args.sha256)
     assert seen.installed[args.dist].sha256 == args.sha256
-    file = File(text=args.content, mode=0o644, uid=0, gid=0, mtime=state.clock)
+    file = File(text=f"{info}\n{args.said}\n", mode=0o644, uid=0, gid=0, mtime=state.clock)
     return state.model_copy(
         update={
             "environments": {**state.environments, args.env: seen},
             "files": {**state.files, args.record: file},
-            "wheels": {**state.wheels, args.info: args.sha256} if isinstance(state.wheels, dict) else {},
+            "wheels": {**state.wheels, info: args.sha256} if isinstance(state.wheels, dict) else {},
         }
     )
 

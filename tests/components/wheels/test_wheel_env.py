@@ -400,7 +400,7 @@ def test_a_program_without_an_end_is_ended_at_its_limit(env: Path) -> None:
 
 
 @pytest.mark.fault("wheel-record-link")
-@pytest.mark.parametrize("there", ["fifo", "link", "file"])
+@pytest.mark.parametrize("there", ["fifo", "link", "file", "two lines", "half installed"])
 def test_pips_record_is_read_without_what_its_owner_put_in_its_place(env: Path, there: str) -> None:
     info, kept = env / PACKAGES / "torch-1.dist-info", env.parent / "kept"
     info.mkdir()
@@ -409,16 +409,22 @@ def test_pips_record_is_read_without_what_its_owner_put_in_its_place(env: Path, 
     if there == "fifo":
         path.unlink()
         os.mkfifo(path)
+    elif there == "half installed":
+        (info / "RECORD").unlink()
+    elif there == "two lines":
+        info = info.rename(env / PACKAGES / "a\n{}.dist-info")
     elif there != "file":
         path.rename(env.parent / "secret")
         path.symlink_to(env.parent / "secret")
-    values = {"file": "/none/a/x.whl", "record": str(kept), "content": "content", "sha256": "abc", "info": str(info)}
+    values = {"file": "/none/a/x.whl", "record": str(kept), "said": "said", "sha256": "abc", "places": (info.parent,)}
     script = resources.script("wheels/install", env=str(env), dist="torch", pip="", replaces="", keep="1", **values)
     done = subprocess.run(
         ["sh", "-c", script.replace('installable "$ENV"', "true")],
         capture_output=True, text=True, timeout=scale.seconds(20),
     )  # fmt: skip
     assert (done.returncode, kept.exists()) == ((0, True) if there == "file" else (1, False)), done.stderr
+    if there in ("two lines", "half installed"):
+        return
     # The probe sends what it reads to the controller.
     probe = resources.root() / "probe" / "probe.sh.j2"
     text = probe.read_text("utf-8")

@@ -52,7 +52,7 @@ VERDICTS: list[Row] = [
 _SHA = "bd1c0edcaa95a8fdde583eb42f7da8d2e5e0bc9b2644ec5b4387379afa3bbbe3"
 _INFO = "/opt/train/lib/python3.10/site-packages/torch-2.2.1.dist-info"
 _MINE = Record(_INFO, "/opt/train", "torch", "2.2.1", _SHA, "")
-_KEPT = NodeState(files=root_files({path("/opt/train", "torch"): _MINE.text}), wheels={_INFO: _SHA})
+_KEPT = NodeState(files=root_files({path("/opt/train", "torch"): f"{_INFO}\n{_MINE.said}\n"}), wheels={_INFO: _SHA})
 VERDICTS += [
     skips("wheels.config", "no torch_wheels"),
     is_unknown("wheels.config", "/opt/train was not inspected", spec=NAMED),

@@ -32,6 +32,7 @@ from tests.model.probe_answers import lines
 from tests.verdicts import root_file
 
 SHA = "a" * 64
+URL = "https://mirror.example:8443/pytorch/torch-1-py3-none-any.whl"
 
 
 # --- a wheel ----------------------------------------------------------------------------------------------------
@@ -53,7 +54,7 @@ def test_what_a_wheel_says_and_what_its_libraries_need(tmp_path: Path) -> None:
         },
     )
     found = archive.read(str(made))
-    assert (found.name, found.version, found.info, found.pure) == ("torch", "2.2.1", "torch-2.2.1.dist-info", False)
+    assert (found.name, found.version, found.file) == ("torch", "2.2.1", made.name)
     assert found.tags == {"cp310-cp310-manylinux_2_17_x86_64", "cp310-cp310-manylinux2014_x86_64"}
     digest = subprocess.run(["sha256sum", made], capture_output=True, text=True, check=True).stdout.split()[0]
     assert (found.sha256, found.size) == (digest, made.stat().st_size)
@@ -69,7 +70,7 @@ def test_what_a_wheel_says_and_what_its_libraries_need(tmp_path: Path) -> None:
 def test_a_file_that_is_built_anew_is_read_anew(tmp_path: Path) -> None:
     first = archive.read(str(wheel(tmp_path)))
     second = archive.read(str(wheel(tmp_path, word="another")))
-    assert (first.version, first.path) == (second.version, second.path) and first.sha256 != second.sha256
+    assert (first.version, first.file) == (second.version, second.file) and first.sha256 != second.sha256
 
 
 @pytest.mark.parametrize(
@@ -217,12 +218,12 @@ def test_the_probe_tells_of_what_is_on_record() -> None:
 
 def test_a_record_comes_back_as_it_was() -> None:
     mine = Record("/opt/x/torch-2.dist-info", "/opt/x", "torch", "2", SHA, "")
-    assert records(NodeState(files={path("/opt/x", "torch"): root_file(mine.text)})) == (mine,)
+    assert records(NodeState(files={path("/opt/x", "torch"): root_file(f"{mine.info}\n{mine.said}\n")})) == (mine,)
 
 
 def misfit(needed: Needs, versions: dict[str, str]) -> str:
     """Why a wheel of these needs does not fit an environment on a system of these versions."""
-    made = archive.Wheel(Path("x.whl"), "x", "1", frozenset({"t"}), SHA, 1, 1, "i", False)
+    made = archive.Wheel("x.whl", "x", "1", frozenset({"t"}), SHA)
     return fit.misfit(made, needed, Environment(pip="24.0", tags=("t",), versions=versions), "/e")
 
 
@@ -314,6 +315,18 @@ def test_a_wheels_path_is_the_inventorys(tmp_path: Path, monkeypatch: pytest.Mon
         ("{wheel: no-1-py3-none-any.whl, env: /x}", r"torch_wheels\[0\].wheel: no such file"),
         ("{wheel: torch.whl, env: /x}", "not the file name of a wheel"),
         ("{wheel: torch-1.tar.gz, env: /x}", "the path of a wheel on this machine"),
+        (f"{{wheel: '{URL}', env: /x}}", "a wheel from a URL needs sha256"),
+        (f"{{wheel: '{URL}', env: /x, sha256: {SHA[1:]}}}", "64 hexadecimal digits, as sha256sum prints them"),
+        (f"{{wheel: '{URL}?token=x', env: /x, sha256: {SHA}}}", "URL without credentials and query"),
+        (f"{{wheel: 'https://h/a%2Ftorch.whl', env: /x, sha256: {SHA}}}", "neither a plain path nor a plain URL"),
+        (f"{{wheel: 'ftp://h/torch-1-py3-none-any.whl', env: /x, sha256: {SHA}}}", "neither a plain path nor"),
+        (f"{{wheel: '{URL}', env: /x, sha256: {SHA}, header: 'X-Key: x'}}", "not a reference to a secret"),
+        (f"{{wheel: '{URL}', env: /x, sha256: {SHA}, header: 'env:HOME'}}", "does not allow the inventory to read"),
+        (f"{{wheel: '{URL}', env: /x, sha256: {SHA}, header: 'env:GPUREADY_X'}}", "header: the secret is not a header"),
+        (
+            f"{{wheel: 'http://h/torch-1-py3-none-any.whl', env: /x, sha256: {SHA}, header: 'env:GPUREADY_X'}}",
+            "the URL must begin with https://",
+        ),
         ("{wheel: 'torch-1#-py3-none-any.whl', env: /x}", "the path of a wheel on this machine"),
         ("{wheel: torch-1-py3-none-any.whl}", r"torch_wheels\[0\].env is missing"),
         ("{wheel: torch-1-py3-none-any.whl, env: relative}", "absolute directory of a venv or conda"),
@@ -326,10 +339,36 @@ def test_a_wheels_path_is_the_inventorys(tmp_path: Path, monkeypatch: pytest.Mon
         ("torch-1-py3-none-any.whl", "a mapping with wheel, env"),
     ],
 )
-def test_what_is_wrong_in_the_spec_is_said_with_its_place(tmp_path: Path, entry: str, why: str) -> None:
+def test_what_is_wrong_in_the_spec_is_said_with_its_place(
+    tmp_path: Path, entry: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUREADY_X", "no-colon")
     with pytest.raises(GpureadyError, match=why) as told:
         load([inventory(tmp_path, f"torch_wheels: [{entry}]")])
     assert f"{tmp_path}/hosts.yaml:5" in str(told.value)
+
+
+def test_a_local_file_takes_neither_hash_nor_header_and_a_url_has_the_files_name(tmp_path: Path) -> None:
+    made = wheel(tmp_path)
+    with pytest.raises(GpureadyError, match="sha256 and header are only for a URL"):
+        load([inventory(tmp_path, f"torch_wheels: [{{wheel: {made.name}, env: /x, sha256: {SHA}}}]")])
+    url = "https://h/torch-2.2.1%2Bcu121-cp310-cp310-linux_x86_64.whl"
+    (entry,) = load([inventory(tmp_path, f"torch_wheels: [{{wheel: '{url}', env: /x, sha256: {SHA}}}]")]).chosen
+    (one,) = entry.spec.torch_wheels
+    assert (one.name, one.file, one.wheel) == ("torch", "torch-2.2.1+cu121-cp310-cp310-linux_x86_64.whl", url)
+
+
+@pytest.mark.parametrize(
+    ("entry", "secret"),
+    [
+        (f"{{wheel: '{URL}', env: /x, sha256: {SHA}, header: hunter2}}", "hunter2"),
+        (f"{{wheel: 'https://me:hunter2@h/torch-1-py3-none-any.whl', env: /x, sha256: {SHA}}}", "hunter2"),
+    ],
+)
+def test_a_secret_in_clear_text_is_refused_and_not_repeated(tmp_path: Path, entry: str, secret: str) -> None:
+    with pytest.raises(GpureadyError) as told:
+        load([inventory(tmp_path, f"torch_wheels: [{entry}]")])
+    assert secret not in str(told.value) and ("not a reference" in str(told.value) or "use header" in str(told.value))
 
 
 # --- what is asked, and the way back ----------------------------------------------------------------------------
@@ -342,9 +381,9 @@ def spec(*entries: tuple[Path, str]) -> NodeSpec:
 def recorded(made: Path, env: str, before: str = "", now: str | None = None) -> NodeState:
     """A node on which that wheel is on record, and pip has ``now``."""
     found = archive.read(str(made))
-    mine = Record(f"{env}/{found.info}", env, found.name, found.version, found.sha256, before)
+    mine = Record(f"{env}/{found.name}-{found.version}.dist-info", env, found.name, found.version, found.sha256, before)
     wheels = {mine.info: found.sha256 if now is None else now}
-    return NodeState(files={path(env, found.name): root_file(mine.text)}, wheels=wheels)
+    return NodeState(files={path(env, found.name): root_file(f"{mine.info}\n{mine.said}\n")}, wheels=wheels)
 
 
 def test_only_environments_that_differ_are_asked_and_of_all_that_is_named_for_them(tmp_path: Path) -> None:

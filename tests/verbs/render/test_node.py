@@ -14,7 +14,9 @@ from click.testing import CliRunner
 
 from gpuready.components.gate.component import SCRIPT
 from gpuready.inventory.hosts import load
+from gpuready.model.spec import NodeSpec
 from gpuready.operations.drain import DrainSlurm
+from gpuready.verbs.render.cloud_init import local_files
 from gpuready.verbs.render.command import command
 
 PACKAGE = f'https://x/a.whl?"b\'c"#sha256={"0" * 64}'
@@ -182,3 +184,15 @@ def test_what_cannot_be_rendered(words: list[str], said: str, tmp_path: Path) ->
     allowed = ["--allow-read", f"file:{tmp_path / 'proxy'}"]
     done = CliRunner().invoke(command, [*words, *allowed, "-i", str(inventory(tmp_path))], standalone_mode=False)
     assert said in str(done.exception)
+
+
+@pytest.mark.parametrize(
+    ("more", "local"),
+    [({}, ()), ({"header": "env:GPUREADY_MIRROR"}, ("torch_wheels",))],
+)
+def test_a_wheel_on_a_server_needs_this_machine_only_for_its_header(
+    more: dict[str, str], local: tuple[str, ...]
+) -> None:
+    one = {"wheel": "https://h/torch-1-py3-none-any.whl", "env": "/x", "sha256": "a" * 64, **more}
+    assert local_files(NodeSpec.model_validate({"torch_wheels": [one]})) == local
+    assert local_files(NodeSpec.model_validate({"torch_wheels": [{"wheel": "torch-1-py3-none-any.whl", "env": "/x"}]}))

@@ -1,4 +1,4 @@
-"""A wheel on the controller: its name, version, tags and hash, and what its libraries need on the node.
+"""A wheel: its name, version, tags and hash. Of one on the controller also what its libraries need on the node.
 
 Each file is read at most once per run. A wheel built at home (``linux_x86_64``) declares neither the glibc nor the
 libraries of its build host. So its ELF files are read, but only if it is about to be installed.
@@ -15,7 +15,7 @@ import threading
 import time
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
@@ -40,17 +40,17 @@ class WheelError(NotComparable):
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel. ``info``: its .dist-info directory. ``size``, ``unpacked``: bytes. ``requires``: from its metadata."""
+    """A wheel. ``file``: its file name. Known only of one on the controller: ``size`` and ``unpacked`` (bytes), and
+    ``requires`` (from its metadata).
+    """
 
-    path: Path
+    file: str
     name: str
     version: str
     tags: frozenset[str]
     sha256: str
-    size: int
-    unpacked: int
-    info: str
-    pure: bool
+    size: int = 0
+    unpacked: int = 0
     requires: tuple[str, ...] = ()
 
 
@@ -70,6 +70,12 @@ class Needs:
 
 
 _LOCKS: dict[str, threading.Lock] = {}
+
+
+def named(file: str, sha256: str) -> Wheel:
+    """Return what a file name says of a wheel that is elsewhere."""
+    name, version, _, tags = parse_wheel_filename(file)
+    return Wheel(file, str(name), str(version), frozenset(map(str, tags)), sha256)
 
 
 def read(path: str) -> Wheel:
@@ -99,28 +105,23 @@ def _stamp(path: str) -> tuple[int, int]:
 
 @functools.lru_cache(maxsize=64)
 def _read(path: str, size: int, _mtime: int) -> Wheel:
-    name, version, _, tags = parse_wheel_filename(Path(path).name)
+    wheel = named(Path(path).name, "")
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
-            info = _info(archive, str(name))
+            info = _info(archive, wheel.name)
             said = email.parser.Parser().parsestr(_text(archive, f"{info}/METADATA"))
-            pure = re.search(r"^Root-Is-Purelib: *true\s*$", _text(archive, f"{info}/WHEEL"), re.M | re.I)
+            archive.getinfo(f"{info}/WHEEL")  # pip needs it
         sha256 = _hashed(path)
     except (OSError, zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, KeyError, RuntimeError) as e:
         raise WheelError(f"{path} is not a readable wheel: {e}") from None
-    if canonicalize_version(said["Version"] or "") != canonicalize_version(version):
+    if canonicalize_version(said["Version"] or "") != canonicalize_version(wheel.version):
         raise WheelError(f"{path} contains version {said['Version']}; pip refuses a renamed wheel")
-    return Wheel(
-        path=Path(path),
-        name=str(name),
-        version=str(version),
-        tags=frozenset(map(str, tags)),
+    return replace(
+        wheel,
         sha256=sha256,
         size=size,
         unpacked=sum(member.file_size for member in members),
-        info=info,
-        pure=pure is not None,
         requires=tuple(said.get_all("Requires-Dist") or ()),
     )
 

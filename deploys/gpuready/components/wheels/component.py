@@ -1,10 +1,11 @@
-"""Python wheels from the controller, such as a patched PyTorch, in environments on the node that the spec names.
+"""Python wheels, such as a patched PyTorch, in environments on the node that the spec names.
 
 pip skips a wheel if its version is installed, whatever its content. So gpuready compares contents: the hash of the
 wheel with the hash that pip recorded (direct_url.json). A wheel that does not fit is refused before anything is copied.
-A wheel is copied once per host, however many environments use it. Dependencies are not installed (``--no-deps``): the
-owner of the environment chooses them. If a process uses the package, replacing it mixes two builds in that process, so
-that is class *recreate*.
+A wheel is copied once per host, however many environments use it. If the spec names a URL, the node fetches the wheel
+itself; gpuready then knows its name, tags and hash before, and nothing of its libraries. Dependencies are not installed
+(``--no-deps``): the owner of the environment chooses them. If a process uses the package, replacing it mixes two builds
+in that process, so that is class *recreate*.
 Sources: PEP 427, PEP 610, pip's documentation on pip install.
 """
 
@@ -18,6 +19,7 @@ from gpuready.components.wheels.record import Record
 from gpuready.components.wheels.spec import TorchWheel
 from gpuready.components.wheels.state import Environment, Installed
 from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
+from gpuready.inventory.secrets import resolve
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Unknown
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from gpuready.components.wheels.archive import Needs, Wheel
 
 #: Limits in seconds. That for copying covers only the hash, because a transfer may last as long as bytes arrive.
-_COPY, _INSTALL = 900, 3600
+_COPY, _FETCH, _INSTALL = 900, 3600, 3600
 _SHORT = 16
 
 
@@ -120,7 +122,7 @@ class Wheels(Component):
                 yield _install(one, wheels[one], state, keep=True, pip=False)
         for file, sha256 in dict.fromkeys((one.file, wheels[one].sha256) for one in install):
             alike = [one for one in install if (one.file, wheels[one].sha256) == (file, sha256)]
-            yield _copy(alike, wheels[alike[0]], [wheels[one].sha256 for one in install])
+            yield _bring(alike, wheels[alike[0]], [wheels[one].sha256 for one in install])
             for one in alike:
                 yield _install(one, wheels[one], state, keep=one is not alike[-1], pip=True)
 
@@ -152,13 +154,13 @@ def asked(spec: NodeSpec, state: NodeState) -> tuple[tuple[str, dict[str, tuple[
 def _wheel(one: TorchWheel) -> Wheel:
     from gpuready.components.wheels import archive  # slow to import: only if the spec names a wheel
 
-    return archive.read(one.wheel)
+    return archive.named(one.file, one.sha256) if one.sha256 else archive.read(one.wheel)
 
 
 def _needs(one: TorchWheel) -> Needs:
     from gpuready.components.wheels import archive
 
-    return archive.needs(one.wheel)
+    return archive.Needs() if one.sha256 else archive.needs(one.wheel)
 
 
 def _key(env: str, name: str) -> str:
@@ -202,6 +204,11 @@ def _remarks(one: TorchWheel, state: NodeState) -> list[str]:
     there = (state.environments.get(one.env) or Environment()).installed.get(one.name)
     if there and there.version == wheel.version:
         found.append(f"{one.name} {wheel.version} in {one.env} is another build of that version: pip would skip it")
+    if one.sha256:
+        found.append(
+            f"{one.file} is on a server, so the libraries that it needs (glibc, CUDA) are not compared with those of "
+            f"{one.env}; the check wheels.works loads it"
+        )
     if wheel.requires:
         found.append(f"dependencies of {one.name} are not installed; the check wheels.works lists missing ones")
     if why := fit.driver_too_old(_needs(one).cuda, state):
@@ -209,38 +216,51 @@ def _remarks(one: TorchWheel, state: NodeState) -> list[str]:
     return found
 
 
-class CopyWheel(Script, template="wheels/copy"):
-    """Receive a wheel with this hash and ``size`` (bytes). It needs ``unpacked`` MiB in each of ``dirs``.
+class Arriving(Script):
+    """A wheel arrives in ``folder``, and pip then needs room in ``dirs``.
 
     Other wheels in ``folder`` are removed, except those whose hash is in ``hold``.
     """
 
     file: str
     sha256: str
-    size: int
-    unpacked: int
     dirs: tuple[str, ...]
     hold: tuple[str, ...]
-    folder: str = record.WHEELS
+    folder: str
+
+
+class CopyWheel(Arriving, template="wheels/copy"):
+    """Receive a wheel with this hash and ``size`` (bytes). It needs ``unpacked`` MiB in each of ``dirs``."""
+
+    size: int
+    unpacked: int
+
+
+class FetchWheel(Arriving, template="wheels/fetch"):
+    """Fetch a wheel within ``limit`` seconds. ``header``: a line for the server, or empty; it is a secret."""
+
+    url: str
+    header: str
+    limit: int
 
 
 class InstallWheel(Script, template="wheels/install"):
     """Install a copied wheel (if ``pip``) and record it. ``replaces``: it replaces another version.
 
-    ``keep``: the copy stays. ``info``: pip's directory about the distribution ``dist``. ``record``: the path of
-    gpuready's record.
+    ``keep``: the copy stays. ``places``: of them, one has pip's directory about the distribution ``dist``. ``record``:
+    the path of gpuready's record, which has that directory and then ``said``.
     """
 
     env: str
     dist: str
     file: str
     sha256: str
-    info: str
+    places: tuple[str, ...]
     pip: bool
     replaces: bool
     keep: bool
     record: str
-    content: str
+    said: str
 
 
 class RemoveWheel(Script, template="wheels/remove"):
@@ -252,30 +272,35 @@ class RemoveWheel(Script, template="wheels/remove"):
     record: str
 
 
-def _copy(entries: list[TorchWheel], wheel: Wheel, keep: list[str]) -> Step:
-    script = CopyWheel(
-        file=entries[0].file,
-        sha256=wheel.sha256,
-        size=wheel.size,
-        unpacked=wheel.unpacked >> 20,
-        dirs=tuple(one.env for one in entries),
-        hold=tuple(keep),
-    )
+def _bring(entries: list[TorchWheel], wheel: Wheel, hold: list[str]) -> Step:
+    first = entries[0]
+    arriving = (first.file, wheel.sha256, tuple(one.env for one in entries), tuple(hold), record.WHEELS)
+    if first.sha256:
+        header = resolve(first.header).reveal() if first.header else ""
+        return Step(
+            "wheel-fetch",
+            FetchWheel(*arriving, first.wheel, header, _FETCH),
+            timeout=_FETCH + _COPY,
+            summary=f"fetch {first.wheel}",
+            fixes=(
+                ("cannot fetch", f"find the cause on the node: curl -fIL {first.wheel}; then run again"),
+                (f"{first.wheel} has the", "put the wheel that you built there, or correct sha256 in the spec"),
+            ),
+        )
     return Step(
         "wheel-copy",
-        script,
+        CopyWheel(*arriving, wheel.size, wheel.unpacked >> 20),
         timeout=_COPY,
         survives=False,
         alters=True,
-        summary=f"copy {entries[0].file} ({wheel.size / 2**20:.1f} MiB)",
-        sends=str(wheel.path),
+        summary=f"copy {first.file} ({wheel.size / 2**20:.1f} MiB)",
+        sends=first.wheel,
     )
 
 
 def _install(one: TorchWheel, wheel: Wheel, state: NodeState, *, keep: bool, pip: bool) -> Step:
     env = state.environments[one.env]
     there = env.installed.get(one.name)
-    info = f"{env.purelib if wheel.pure else env.platlib}/{wheel.info}"
     kept = record.find(state, one.env, one.name)
     before = kept.before if kept else there.version if there else ""
     script = InstallWheel(
@@ -283,12 +308,12 @@ def _install(one: TorchWheel, wheel: Wheel, state: NodeState, *, keep: bool, pip
         dist=one.name,
         file=f"{record.WHEELS}/{wheel.sha256}/{one.file}",
         sha256=wheel.sha256,
-        info=info,
+        places=tuple(sorted({env.purelib, env.platlib})),
         pip=pip,
         replaces=pip and there is not None,
         keep=keep,
         record=record.path(one.env, one.name),
-        content=Record(info, one.env, one.name, wheel.version, wheel.sha256, before).text,
+        said=Record("", one.env, one.name, wheel.version, wheel.sha256, before).said,
     )
     summary = f"install {one.name} {wheel.version} into {one.env}" if pip else f"record {one.name} in {one.env}"
     return Step("wheel-install", script, timeout=_INSTALL, summary=summary)

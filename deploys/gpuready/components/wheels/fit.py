@@ -38,7 +38,7 @@ def misfit(wheel: Wheel, needed: Needs, env: Environment, prefix: str) -> str:
     """Return why the wheel does not fit, and what to do; empty if it fits."""
     if env.trouble:
         return f"{prefix}: {env.trouble}"
-    file = wheel.path.name
+    file = wheel.file
     if not env.pip:
         return f"{prefix} has no pip: {prefix}/bin/python -m ensurepip"
     if leading(env.pip, 2) < PIP:

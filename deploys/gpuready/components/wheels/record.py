@@ -29,10 +29,10 @@ class Record:
     before: str
 
     @property
-    def text(self) -> str:
-        """The content of the file on the node."""
+    def said(self) -> str:
+        """The second line of the file on the node."""
         said = {"env": self.env, "name": self.name, "version": self.version, "sha256": self.sha256}
-        return f"{self.info}\n{json.dumps({**said, 'before': self.before})}\n"
+        return json.dumps({**said, "before": self.before})
 
 
 def path(env: str, name: str) -> str:

@@ -35,7 +35,7 @@ def local_files(spec: NodeSpec) -> tuple[str, ...]:
     """Return the keys of the spec that name files or variables of this machine, which the node will not have."""
     repo = spec.toolkit.repo
     found = {
-        "torch_wheels": bool(spec.torch_wheels),
+        "torch_wheels": any(one.header or not one.sha256 for one in spec.torch_wheels),
         "toolkit.repo.key": "://" not in repo.key,
         "toolkit.repo.proxy": bool(repo.proxy) and is_reference(str(repo.proxy)),
     }
