@@ -45,6 +45,7 @@ def mirror(node: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mir
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(cert, key)
     node.put(cert, "/root/mirror.pem")
+    node.run("echo cacert=/root/mirror.pem >/root/.curlrc")
     served = Mirror(network.SERVER, context)
     yield served
     served.stop()
@@ -75,9 +76,10 @@ def word(node: Host) -> str:
 def test_a_node_fetches_its_wheel_resumes_it_and_asks_nobody_again(node: Host, mirror: Mirror, tmp_path: Path) -> None:
     spec = served(mirror, tmp_path, "mirrored", 24, header="env:GPUREADY_MIRROR")
     wanted = node.with_spec(**spec)
+    node.run("mv /root/.curlrc /root/curlrc")
     result = wanted.apply(env=SECRET, code=1)
     assert "certificate" in problem(result) and "curl -fIL https://" in problem(result)
-    node.run("echo cacert=/root/mirror.pem >/root/.curlrc")
+    node.run("mv /root/curlrc /root/.curlrc")
     plan = wanted.plan(env=SECRET)
     assert any("is on a server, so the libraries that it needs" in note for note in plan.component("wheels")["notes"])
     mirror.sent.clear()
@@ -134,3 +136,11 @@ def test_a_wheel_that_is_too_large_fills_no_disk(node: Host, mirror: Mirror, tmp
     node.run(f"umount {WHEELS}")
     assert f"{WHEELS}/" in told and "MiB free, which is too little for https://" in told and "df -h" in told
     assert int(left) < 1024
+
+
+@pytest.mark.fault("full-disk")
+def test_an_environment_without_room_is_told_before_pip_runs(node: Host, mirror: Mirror, tmp_path: Path) -> None:
+    node.run(f"mkdir /opt/small && mount -t tmpfs -o size=40m tmpfs /opt/small && cp -a {ENV}/. /opt/small")
+    told = problem(node.with_spec(**served(mirror, tmp_path, "large", env="/opt/small")).apply(code=1))
+    node.run("umount /opt/small")
+    assert "/opt/small has " in told and " MiB are needed" in told
