@@ -26,7 +26,8 @@ from gpuready.model import probe
 from gpuready.operations.transport import ask
 from gpuready.result.model import Run
 from gpuready.run import converge
-from gpuready.run.fleet import Access, Fleet
+from gpuready.run.access import Access
+from gpuready.run.fleet import Fleet
 from tests.bench import startup
 from tests.lab import scale
 from tests.lab.host import LabError, command

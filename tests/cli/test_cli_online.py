@@ -16,7 +16,7 @@ import pytest
 
 from gpuready.cli.app import run
 from gpuready.contract.check import Level, passed, skip
-from gpuready.operations.context import Event
+from gpuready.operations.events import Event
 from gpuready.result.model import CheckResult, Run
 from tests.command import Exits, write_hosts
 from tests.lab import scale

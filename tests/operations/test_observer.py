@@ -7,7 +7,8 @@ from pyinfra.connectors.local import LocalConnector
 
 from gpuready.base.errors import UnreachableError
 from gpuready.operations import transport
-from gpuready.operations.context import Event, context
+from gpuready.operations.context import context
+from gpuready.operations.events import Event
 from gpuready.operations.observer import timed
 from gpuready.operations.transport import ask, run_script
 

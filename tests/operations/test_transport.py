@@ -18,7 +18,8 @@ from pyinfra.connectors.local import LocalConnector
 from gpuready.base.errors import UnreachableError
 from gpuready.inventory.secrets import Secret
 from gpuready.operations import transport
-from gpuready.operations.context import Event, context
+from gpuready.operations.context import context
+from gpuready.operations.events import Event
 from gpuready.operations.ssh import HANDSHAKE, BoundedSocket, BoundedTransport
 from gpuready.operations.transport import ConnectionLost, Session, ask, run_script
 

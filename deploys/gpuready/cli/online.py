@@ -13,8 +13,10 @@ from gpuready.cli.main import held, loaded
 from gpuready.cli.progress import reporting
 from gpuready.cli.request import Request
 from gpuready.result.model import INTERRUPTED, HostResult, Run
+from gpuready.run.access import Access
 
 if TYPE_CHECKING:
+    from gpuready.operations.events import Observer
     from gpuready.run.fleet import Fleet
 
     Work = Callable[[Fleet], Run]
@@ -24,31 +26,59 @@ def online(wanted: Request, *, verb: str = "", passive: bool = False, using: Cal
     """Connect and do ``verb`` (default: the one asked for), with progress on stderr; ``using`` loads what does it."""
     verb, names, entries = verb or wanted.verb, [entry.name for entry in wanted.entries], wanted.entries
     try:
+        if wanted.workers:
+            return _finished(_on_workers(wanted, verb, passive), wanted)
         if wanted.ask_become_pass:
             entries = with_password(entries)
         with held():
-            from gpuready.run.fleet import Access, Fleet
+            from gpuready.run.fleet import Fleet
 
             work = using() if using is not None else _work(wanted, verb, passive)
         loaded()
         _quiet_interrupts()
         logging.basicConfig(level=logging.ERROR, format="%(message)s")
         with reporting(names, wanted.color, wanted.verbose) as (reporter, observer):
-            access = Access(
-                host_keys=wanted.host_keys,
-                parallel=wanted.parallel,
-                probe_timeout=wanted.probe_timeout,
-                selected=wanted.selected,
-                allowed=wanted.allowed,
-                observer=observer,
-            )
-            run = work(Fleet(entries, access, reporter.report))
+            run = work(Fleet(entries, _access(wanted, observer), reporter.report))
     except KeyboardInterrupt:  # before the work had begun
         run = Run(verb, [HostResult(name) for name in names], error=INTERRUPTED)
+    return _finished(run, wanted)
+
+
+def _finished(run: Run, wanted: Request) -> Run:
     run.leave_alone(wanted.skipped)
     run.part = wanted.part
     run.source, run.removing, run.selected = ", ".join(wanted.sources), wanted.verb == "remove", wanted.selected
     return run
+
+
+def _on_workers(wanted: Request, verb: str, passive: bool) -> Run:
+    """As :func:`online`, on the workers of a cluster."""
+    with held():
+        from gpuready.run import cluster
+
+    loaded()
+    names, back = [entry.name for entry in wanted.entries], wanted.verb == "remove"
+    with (
+        cluster.connected(wanted.workers) as client,
+        reporting(names, wanted.color, wanted.verbose, ticking=False) as (reporter, observer),
+    ):
+        fleet = cluster.Cluster(client, wanted.entries, _access(wanted), reporter.report, observer, reporter.tick)
+        if verb == "verify":
+            return cluster.verify(fleet, passive=passive)
+        if verb == "plan":
+            return cluster.plan(fleet, batch=wanted.batch, back=back)
+        return cluster.apply(fleet, batch=wanted.batch, max_fail=wanted.max_fail, back=back)
+
+
+def _access(wanted: Request, observer: Observer | None = None) -> Access:
+    return Access(
+        host_keys=wanted.host_keys,
+        parallel=wanted.parallel,
+        probe_timeout=wanted.probe_timeout,
+        selected=wanted.selected,
+        allowed=wanted.allowed,
+        observer=observer,
+    )
 
 
 def _work(wanted: Request, verb: str, passive: bool) -> Work:

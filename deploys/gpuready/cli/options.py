@@ -165,6 +165,16 @@ _REACH = (
                  help="Print each script that ran on a node, and its time, to stderr. -vv adds connections and bytes.",
                  **_environment("VERBOSE")),
 )  # fmt: skip
+_WORKERS = (
+    click.option("--workers", type=Number(1, 256), metavar="N",
+                 help="Spread the hosts over N processes of this machine. Needs Dask: pip install 'gpuready[fleet]'.",
+                 **_environment("WORKERS")),
+    click.option("--scheduler", default="", metavar="ADDRESS",
+                 help="Spread the hosts over the workers of this Dask scheduler: tls://10.0.0.5:8786.",
+                 **_environment("SCHEDULER")),
+    click.option("--plain-scheduler", is_flag=True,
+                 help="Allow a scheduler without TLS on another machine, on a network that you trust."),
+)  # fmt: skip
 _CONSENT = (
     click.option("--allow-disruption", type=click.Choice(DISRUPTIONS), default="restart",
                  show_default=True, help="The most disruptive change allowed; maintenance in the spec may allow less.",
@@ -208,7 +218,7 @@ hosts = _all(*_HOSTS)
 #: For ``gpuready inventory``.
 inventory_options = _all(*_HOSTS, output(LISTING_FORMATS))
 #: For the verbs that connect and compare.
-run_options = _all(*_HOSTS, _OUTPUT, *_COMPONENTS, *_REACH)
+run_options = _all(*_HOSTS, _OUTPUT, *_COMPONENTS, *_REACH, *_WORKERS)
 consent_options = _all(*_CONSENT)
 change_options = _all(*_CONSENT, _MAX_FAIL)
 #: For the verbs that read the nodes, and know no components.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
 
-    from gpuready.operations.context import Event
+    from gpuready.operations.events import Event
 
 HEARTBEAT = 30.0
 _MOST_LINES = 20
@@ -167,12 +167,18 @@ class Trace:
 
 
 @contextlib.contextmanager
-def reporting(names: Sequence[str], color: str, verbosity: int = 0) -> Iterator[tuple[Plain | Terminal, Trace | None]]:
-    """Give the reporter of a run, and an observer of its connections if -v asks for one. Import the fleet before."""
+def reporting(
+    names: Sequence[str], color: str, verbosity: int = 0, *, ticking: bool = True
+) -> Iterator[tuple[Plain | Terminal, Trace | None]]:
+    """Give the reporter of a run, and an observer of its connections if -v asks for one. Import the fleet before.
+
+    Without ``ticking``, the caller calls the reporter's ``tick``.
+    """
     with contextlib.ExitStack() as stack:
         live = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         reporter = _terminal(names, color, stack) if live else Plain(complain)
-        stack.enter_context(_ticking(reporter))
+        if ticking:
+            stack.enter_context(_ticking(reporter))
         trace = Trace(reporter.log, names, verbosity) if verbosity else None
         yield reporter, trace
         if trace is not None:

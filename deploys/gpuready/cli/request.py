@@ -1,7 +1,7 @@
 """What a command line asks for: the options checked, the inventory read, the hosts and components chosen."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gpuready.base.errors import UsageError, did_you_mean
@@ -13,6 +13,7 @@ from gpuready.inventory.extra import Extra, extra_values
 from gpuready.inventory.hosts import HostEntry, Skipped, load
 from gpuready.model import probe
 from gpuready.result.model import NO_PART, Run, VerbPart
+from gpuready.run.access import Workers
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Request:
     probe_timeout: int = probe.TIMEOUT
     ask_become_pass: bool = False
     verbose: int = 0
+    workers: Workers = field(default_factory=Workers)
 
     def deliver(self, run: Run, *, detailed: bool = False) -> int:
         """Write the result to each output, and return the exit code. ``detailed``: see ``--detailed-exitcode``."""
@@ -70,6 +72,9 @@ def request(
     default_output: str = "human",
     part: VerbPart = NO_PART,
     secrets: bool = True,
+    workers: int | None = None,
+    scheduler: str = "",
+    plain_scheduler: bool = False,
     **reach: Any,
 ) -> Request:
     """Check the command line first, then the inventory; nothing is connected yet.
@@ -96,6 +101,16 @@ def request(
     for reference in allow_read:
         if not reference.startswith(("env:", "file:")):
             raise UsageError(f"--allow-read: {reference!r} is not a reference", remedy="env:NAME or file:PATH")
+    where = Workers(workers or 0, scheduler, plain_scheduler)
+    if workers and scheduler:
+        raise UsageError("--workers starts workers on this machine, --scheduler uses those of a cluster: give only one")
+    if plain_scheduler and not scheduler:
+        raise UsageError("--plain-scheduler is for --scheduler")
+    if where and reach.get("ask_become_pass"):
+        raise UsageError(
+            "--ask-become-pass: a password that is typed here is not sent to workers",
+            remedy="ansible_become_password: env:GPUREADY_NAME in the inventory, which each worker reads",
+        )
     outputs = targets(output, default_output, part.formats)
     selected = selection(only, skip)
     extra = extra_values([Extra(*each) for each in extra_vars])
@@ -112,7 +127,7 @@ def request(
     )
     return Request(
         verb, tuple(inventory), found.chosen, found.skipped, selected, outputs, color, Disruption[allow_disruption],
-        batch, max_fail, part, **reach,
+        batch, max_fail, part, workers=where, **reach,
     )  # fmt: skip
 
 

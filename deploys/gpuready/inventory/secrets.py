@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from gpuready.base.errors import SpecError, Where
@@ -27,12 +27,12 @@ _resolved: dict[str, Secret] = {}
 
 
 class Secret:
-    """A string that only :meth:`reveal` shows."""
+    """A string that only :meth:`reveal` shows. ``reference``: where it was read; empty if a person entered it."""
 
-    __slots__ = ("_value",)
+    __slots__ = ("_value", "reference")
 
-    def __init__(self, value: str) -> None:
-        self._value = value
+    def __init__(self, value: str, reference: str = "") -> None:
+        self._value, self.reference = value, reference
 
     def reveal(self) -> str:
         """The secret in clear text; only for stdin of a command, never for argv, logs or results."""
@@ -47,8 +47,11 @@ class Secret:
         """The same: it never changes, and pyinfra copies a host's data."""
         return self
 
-    def __reduce__(self) -> str:
-        raise TypeError("a Secret cannot be serialized")
+    def __reduce__(self) -> tuple[Callable[[str], Secret], tuple[str]]:
+        """Only the reference travels; it is read again where it arrives, if that is permitted there."""
+        if not self.reference:
+            raise TypeError("a Secret cannot be serialized")
+        return resolve, (self.reference,)
 
 
 def is_reference(value: str) -> bool:
@@ -76,10 +79,15 @@ def resolve(
         try:
             if not allow_exec:
                 _refuse_others(ref, allow_read)
-            _resolved[ref] = Secret(_one_line(_read(ref)))
+            _resolved[ref] = Secret(_one_line(_read(ref)), ref)
         except Refused as e:
             raise SpecError(str(e), where=where or Where(ref), given=ref, allowed=e.allowed) from None
     return _resolved[ref]
+
+
+def used_references() -> tuple[str, ...]:
+    """The references that this process has read."""
+    return tuple(_resolved)
 
 
 def _refuse_others(ref: str, allowed: Collection[str]) -> None:

@@ -3,7 +3,6 @@
 Operations and the fleet reach it by :func:`context`; pyinfra keeps it with the host.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -15,25 +14,10 @@ from gpuready.contract.component import Disruption
 from gpuready.model import probe
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
+from gpuready.operations.events import Observer, Progress
 from gpuready.result.model import Reboot
 
 _KEY = "gpuready"
-#: Called with a host's name and its current activity ("connect", "probe", "apply toolkit", ...).
-Progress = Callable[[str, str], None]
-
-
-@dataclass(frozen=True)
-class Event:
-    """A script on a host, or its connection, has ended. ``sent`` and ``received`` are bytes."""
-
-    host: str
-    name: str
-    seconds: float
-    sent: int = 0
-    received: int = 0
-
-
-Observer = Callable[[Event], None]
 
 
 class Lock(Protocol):
@@ -54,9 +38,10 @@ def _no_progress(name: str, activity: str) -> None:
 class Context:
     """One host of a run: what is asked of it, what was read of it, and what was done to it.
 
-    ``selected``: the names of the components of this run (None: all). ``probe_timeout``: seconds. ``settled``: the
-    probe has waited for what was starting. ``current``: the number of pyinfra's operations after which ``state`` is
-    current; -1: after none. ``outcomes``: by component name, in the order in which they ran.
+    ``selected``: the names of the components of this run (None: all). ``probe_timeout``: seconds. ``patience``: seconds
+    to wait for another run's lock. ``settled``: the probe has waited for what was starting. ``current``: the number of
+    pyinfra's operations after which ``state`` is current; -1: after none. ``outcomes``: by component name, in the order
+    in which they ran.
     """
 
     spec: NodeSpec = field(default_factory=NodeSpec)
@@ -65,6 +50,7 @@ class Context:
     probe_timeout: int = probe.TIMEOUT
     progress: Progress = _no_progress
     observer: Observer | None = None
+    patience: float = 0
 
     state: NodeState | None = None
     settled: bool = False

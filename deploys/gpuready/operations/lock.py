@@ -35,13 +35,13 @@ def _run() -> str:
 def hold(host: Host, patience: float = 0) -> None:
     """Take the node's lock, unless this run holds it already. Wait up to ``patience`` seconds for another owner.
 
-    Raises :class:`ConvergeError` with the name of the owner.
+    A run may be more patient than that. Raises :class:`ConvergeError` with the name of the owner.
     """
     held = context(host).lock
     if held is not None and held.is_open():
         return
     release(host)
-    end = time.monotonic() + patience
+    end = time.monotonic() + max(patience, context(host).patience)
     # others read the owner; a node may be reached by two addresses, so it has ours, too
     script = resources.script("lib/lock", owner=f"{controller()} run={_run()} as {_shown(host)}", silence=SILENCE)
     while True:

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 
 from pyinfra.api.host import Host
 
-from gpuready.operations.context import Event, context
+from gpuready.operations.context import context
+from gpuready.operations.events import Event
 
 
 def tell(host: Host, name: str, began: float, sent: int = 0, received: int = 0) -> None:

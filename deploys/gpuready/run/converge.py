@@ -12,7 +12,7 @@ from gpuready import __version__
 from gpuready.base.errors import EngineError, GpureadyError, UnreachableError
 from gpuready.contract.compare import Plan
 from gpuready.contract.node_record import outcome, record
-from gpuready.contract.rollout import Member, Rollout
+from gpuready.contract.rollout import Rollout
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.operations import lock
@@ -20,7 +20,7 @@ from gpuready.operations.context import context
 from gpuready.operations.node_state import forget, host_plan, node_state, probed, settled_state
 from gpuready.operations.watchdog import holding
 from gpuready.result.model import ComponentResult, Error, HostResult, Run
-from gpuready.run.evaluate import attempted, compared, failing, judged, look_back, plan_batches, went_wrong
+from gpuready.run.evaluate import attempted, compared, judged, look_back, plan_batches, roll_out
 from gpuready.run.fleet import Fleet
 
 Read = Callable[[Host], NodeState]
@@ -64,20 +64,48 @@ def apply(fleet: Fleet, *, batch: str = "", max_fail: str = "0", back: bool = Fa
 
     ``max_fail``: how many hosts of a batch may fail, as on the command line. The others: see :func:`plan`.
     """
-    verb = "remove" if back else "apply"
     fits = len(fleet.entries) <= fleet.room
     fleet.keeps = lambda result: fits and result.outcome == "would_change"
 
     def work(run: Run) -> None:
-        fleet.each(partial(look, fleet, verb, settled_state, back))
-        for host in run.hosts:
-            if host.outcome == "failed" and host.error is None:
-                host.error = _first_error(host)
+        _look_first(fleet, run, back)
         members = plan_batches(run, fleet.entries, batch)
         if members:
-            _roll_out(fleet, members, Rollout(members, batch, max_fail), back)
+            _prepare(fleet, [member.name for member in members], back)
+            roll_out(Rollout(members, batch, max_fail), fleet.results, lambda names: _change(fleet, names, back))
 
-    return fleet.work(verb, work)
+    return fleet.work("remove" if back else "apply", work)
+
+
+def look_first(fleet: Fleet, *, back: bool = False) -> Run:
+    """Do what :func:`apply` does before it changes a host."""
+    return fleet.work("remove" if back else "apply", lambda run: _look_first(fleet, run, back))
+
+
+def change(fleet: Fleet, *, back: bool = False) -> Run:
+    """Converge every host with a difference, all at once: the fleet is one batch of a larger rollout."""
+
+    def work(run: Run) -> None:
+        _look_first(fleet, run, back)
+        names = [host.name for host in run.hosts if host.outcome == "would_change"]
+        if names:
+            _prepare(fleet, names, back)
+            _change(fleet, names, back)
+
+    return fleet.work("remove" if back else "apply", work)
+
+
+def _look_first(fleet: Fleet, run: Run, back: bool) -> None:
+    fleet.each(partial(look, fleet, run.verb, settled_state, back))
+    for host in run.hosts:
+        if host.outcome == "failed" and host.error is None:
+            host.error = _first_error(host)
+
+
+def _prepare(fleet: Fleet, names: Sequence[str], back: bool) -> None:
+    from gpuready.run.door import converge, withdraw
+
+    fleet.prepare(names, withdraw if back else converge)
 
 
 def look(fleet: Fleet, verb: str, read: Read, back: bool, host: Host) -> None:
@@ -130,31 +158,14 @@ def _judge(result: HostResult, plan: Plan) -> None:
         judged(result, plan, pause)
 
 
-def _roll_out(fleet: Fleet, members: list[Member], rollout: Rollout, back: bool) -> None:
-    """Change the hosts batch by batch. A batch starts only if the batches before it went well."""
-    from gpuready.run.door import converge, withdraw
-
-    before = {m.name: failing(fleet.results[m.name]) for m in members}
-    fleet.prepare(before, withdraw if back else converge)
-    try:
-        for batch in rollout:
-            for first in range(0, len(batch), fleet.room):
-                _change(fleet, batch[first : first + fleet.room], back)
-            rollout.record(
-                wrong=[name for name in batch if went_wrong(fleet.results[name], before[name])],
-                proved=any(fleet.results[name].outcome == "changed" for name in batch),
-            )
-    finally:
-        for name in rollout.left:
-            fleet.results[name].leave_out(f"not begun: {rollout.why}")
-
-
 def _change(fleet: Fleet, names: Sequence[str], back: bool) -> None:
     """Converge these hosts, then look again."""
-    with fleet.keeping(names):
-        there = fleet.reconnect(names)
-        fleet.operate(there)
-    fleet.each(partial(_confirm, fleet, back), there)
+    for first in range(0, len(names), fleet.room):
+        part = names[first : first + fleet.room]
+        with fleet.keeping(part):
+            there = fleet.reconnect(part)
+            fleet.operate(there)
+        fleet.each(partial(_confirm, fleet, back), there)
 
 
 def _confirm(fleet: Fleet, back: bool, host: Host) -> None:

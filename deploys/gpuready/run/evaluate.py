@@ -14,7 +14,7 @@ from gpuready.contract.compare import Plan
 from gpuready.contract.component import Disruption
 from gpuready.contract.config_checks import matches
 from gpuready.contract.permission import permissions
-from gpuready.contract.rollout import Member, batches
+from gpuready.contract.rollout import Member, Rollout, batches
 from gpuready.inventory.hosts import HostEntry
 from gpuready.model.spec import DrainByKubectl, DrainCommands
 from gpuready.result.model import CheckResult, ComponentResult, HostResult, Run
@@ -115,6 +115,21 @@ def plan_batches(run: Run, entries: Mapping[str, HostEntry], given: str) -> list
             members.append(Member(host.name, host.disturbed, sizes, entries[host.name].spread))
     run.batches = list(batches(members, given))
     return members
+
+
+def roll_out(rollout: Rollout, results: Mapping[str, HostResult], change: Callable[[tuple[str, ...]], None]) -> None:
+    """Change the hosts batch by batch. A batch starts only if the batches before it went well."""
+    before = {name: failing(results[name]) for name in rollout.left}
+    try:
+        for batch in rollout:
+            change(batch)
+            rollout.record(
+                wrong=[name for name in batch if went_wrong(results[name], before[name])],
+                proved=any(results[name].outcome == "changed" for name in batch),
+            )
+    finally:
+        for name in rollout.left:
+            results[name].leave_out(f"not begun: {rollout.why}")
 
 
 def failing(run: HostResult) -> set[str]:

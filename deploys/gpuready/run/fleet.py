@@ -14,7 +14,6 @@ import os
 import resource
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import gevent
 import pyinfra
@@ -28,38 +27,23 @@ from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 from pyinfra_cli.util import load_func
 
 from gpuready.base.errors import EngineError, GpureadyError, UnreachableError
-from gpuready.contract.component import Disruption
 from gpuready.inventory.hosts import HostEntry
-from gpuready.model import probe
 from gpuready.operations import lock, ssh
 from gpuready.operations.connection import explain, host_data
-from gpuready.operations.context import Context, Observer, Progress, begin, context
+from gpuready.operations.context import Context, begin, context
+from gpuready.operations.events import Progress
 from gpuready.operations.interrupts import signals_to_main
 from gpuready.operations.observer import timed
 from gpuready.operations.transport import hang_up, is_up
 from gpuready.operations.watchdog import working
 from gpuready.result.model import HostResult, Run
+from gpuready.run.access import Access
 
 CONNECT_TIMEOUT = 10
 CONNECT_LIMIT = 45
 #: Descriptors reserved for files, pipes and the terminal; and descriptors per connection (its socket, the agent's
 #: socket, a ProxyCommand's pipes).
 _RESERVED, _EACH = 64, 4
-
-
-@dataclass(frozen=True)
-class Access:
-    """How hosts are reached, and what a run may do there.
-
-    ``selected``: names of components (None: all). ``probe_timeout``: seconds.
-    """
-
-    host_keys: str = "strict"
-    parallel: int = 64
-    probe_timeout: int = probe.TIMEOUT
-    selected: frozenset[str] | None = None
-    allowed: Disruption = Disruption.restart
-    observer: Observer | None = None
 
 
 class Fleet:
@@ -88,7 +72,13 @@ class Fleet:
         pyinfra.is_cli = True
         for entry in entries:
             given = Context(
-                entry.spec, access.selected, access.allowed, access.probe_timeout, progress, access.observer
+                entry.spec,
+                access.selected,
+                access.allowed,
+                access.probe_timeout,
+                progress,
+                access.observer,
+                access.patience,
             )
             begin(self.host(entry.name), given)
 

@@ -48,6 +48,11 @@ def command(state: str | None, passive: bool, level: str | None, seconds: int | 
     stress = level == "stress"
     if stress and (passive or state is not None):
         raise UsageError(f"--level stress needs the nodes: leave out {'--passive' if passive else '--state'}")
+    if stress and (given["workers"] or given["scheduler"]):
+        raise UsageError(
+            "--level stress compares all GPUs in one process: leave out --workers and --scheduler",
+            remedy="a large fleet in parts: --shard 1/4; report --merge compares the GPUs of all parts",
+        )
     if seconds is not None and not stress:
         raise UsageError("--seconds is for --level stress")
     if level and not stress:

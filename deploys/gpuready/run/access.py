@@ -1,0 +1,63 @@
+"""How the hosts of a run are reached, and a part of them for a worker. Nothing here imports pyinfra or gevent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuready.contract.component import Disruption
+from gpuready.model import probe
+
+if TYPE_CHECKING:
+    from gpuready.operations.events import Observer
+
+
+@dataclass(frozen=True)
+class Access:
+    """How hosts are reached, and what a run may do there.
+
+    ``selected``: names of components (None: all). ``probe_timeout``: seconds. ``patience``: seconds to wait for the
+    lock of a node that another run holds.
+    """
+
+    host_keys: str = "strict"
+    parallel: int = 64
+    probe_timeout: int = probe.TIMEOUT
+    selected: frozenset[str] | None = None
+    allowed: Disruption = Disruption.restart
+    observer: Observer | None = None
+    patience: float = 0
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Where the work is done: on ``count`` processes of this machine, or on the cluster of ``scheduler``.
+
+    ``plain``: a scheduler on another machine may be without TLS.
+    """
+
+    count: int = 0
+    scheduler: str = ""
+    plain: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.count or self.scheduler)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some hosts of a run, for a worker of a cluster (:mod:`gpuready.run.process`).
+
+    ``work``: the name of a function of a fleet, ``module:function``. ``entries``: the pickled hosts.
+    ``secrets``: the references that they use; where the chunk runs, they are read before the hosts are unpickled.
+    ``traced``: each script that ran on a node is reported.
+    """
+
+    work: str
+    options: Mapping[str, Any]
+    names: tuple[str, ...]
+    entries: bytes
+    access: Access
+    secrets: tuple[str, ...] = ()
+    traced: bool = False

@@ -1,0 +1,280 @@
+"""A run on a Dask cluster: chunks of hosts are tasks of its workers; this process decides and collects.
+
+On a node, all is as in one process: a worker runs a function of :mod:`gpuready.run.converge` over a fleet of its chunk.
+Batches, ``--max-fail`` and the result are here. If a worker dies, Dask gives its chunk to another one. The node's lock
+ends with the connection of the dead worker, so no node is changed by two. Nothing here imports pyinfra or gevent.
+Source: the documentation of Dask.distributed (client, resilience, TLS, limitations).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import logging
+import pickle
+import queue
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from gpuready import __version__
+from gpuready.base.errors import UnreachableError, UsageError, Where
+from gpuready.base.host_list import hostlist
+from gpuready.contract.rollout import Rollout
+from gpuready.inventory.secrets import used_references
+from gpuready.inventory.source_values import Located
+from gpuready.operations.events import Event
+from gpuready.result.model import HostResult, Run
+from gpuready.run.access import Access, Chunk, Workers
+from gpuready.run.evaluate import plan_batches, roll_out
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from distributed import Client, Future
+
+    from gpuready.inventory.hosts import HostEntry
+    from gpuready.operations.events import Observer, Progress
+
+INSTALL = "pip install 'gpuready[fleet]'"
+#: The most hosts of a chunk: what one process works on side by side.
+CHUNK = 64
+#: How often a chunk is tried again after a worker died, or its process.
+RETRIES = 2
+#: Seconds without any worker after which the run ends; seconds that an interrupted run waits for its workers.
+NO_WORKER, ENDING = 60, 120
+#: Seconds to wait for the lock of a node: a dead worker may hold it until its heartbeat is overdue.
+PATIENCE = 60
+_TICK = 0.25
+BROKEN = "the connection to the Dask scheduler broke"
+_ENCRYPTED = ("tls", "wss", "inproc")
+
+
+def check_address(address: str, *, plain: bool = False) -> None:
+    """Refuse a scheduler without TLS on another machine: who changes its traffic can run programs on the workers."""
+    parts = urlsplit(address if "://" in address else f"tcp://{address}")
+    if parts.scheme in _ENCRYPTED or plain:
+        return
+    host = parts.hostname or ""
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback:
+        raise UsageError(
+            f"--scheduler {address}: without TLS, anybody on the network can run programs on the workers",
+            remedy="a tls:// address, with Dask's distributed.comm.tls settings; or --plain-scheduler, on a network "
+            "that you trust",
+        )
+
+
+@contextmanager
+def connected(where: Workers) -> Iterator[Client]:
+    """Give a client of the cluster. Raises UsageError without Dask, UnreachableError without a cluster."""
+    if where.scheduler:
+        check_address(where.scheduler, plain=where.plain)
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        option = "--scheduler" if where.scheduler else "--workers"
+        raise UsageError(f"{option} needs Dask, which is not installed", remedy=INSTALL) from None
+    for name in ("distributed", *(name for name in logging.root.manager.loggerDict if name.startswith("distributed."))):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # what matters becomes the error of a host
+    if not where.scheduler:
+        # Threads are enough: each chunk is a process of its own. So nothing listens on a port.
+        with (
+            LocalCluster(
+                n_workers=1, threads_per_worker=where.count, processes=False, dashboard_address=None, protocol="inproc"
+            ) as cluster,
+            Client(cluster) as client,
+        ):
+            yield client
+        return
+    try:
+        client = Client(where.scheduler, timeout=20, name="gpuready")
+    except (OSError, TimeoutError, ValueError, TypeError) as e:
+        raise UnreachableError(
+            f"the Dask scheduler {where.scheduler} does not answer: {e}",
+            remedy="is it running, and are the TLS settings of both sides the same?",
+        ) from None
+    with client:
+        _same_version(client)
+        yield client
+
+
+def _same_version(client: Client) -> None:
+    """Refuse workers with another gpuready: what is sent to them is made for this version."""
+    found = client.run(metadata.version, "gpuready", on_error="return")
+    if not found:
+        raise UnreachableError("the Dask cluster has no worker", remedy="start workers, for example: dask worker")
+    for address, version in found.items():
+        if version != __version__:
+            shown = "no gpuready" if isinstance(version, BaseException) else f"gpuready {version}"
+            raise UsageError(
+                f"worker {address} has {shown}, and this is gpuready {__version__}",
+                remedy="install the same version on all workers",
+            )
+
+
+class Cluster:
+    """The hosts of one run, on the workers of a Dask cluster."""
+
+    def __init__(
+        self,
+        client: Client,
+        entries: Sequence[HostEntry],
+        access: Access,
+        progress: Progress,
+        observer: Observer | None = None,
+        tick: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._client, self._progress, self._observer, self._tick = client, progress, observer, tick
+        nowhere = Located(None, Where(""))
+        self.entries = {entry.name: replace(entry, given=nowhere) for entry in entries}
+        self.results = {entry.name: HostResult(entry.name, notes=list(entry.notes)) for entry in entries}
+        self._access = replace(access, patience=PATIENCE)
+        self._id = f"gpuready-{secrets.token_hex(8)}"
+        self._news: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        client.subscribe_topic(self._id, lambda event: self._news.put(json.loads(event[1])))
+
+    def work(self, verb: str, what: Callable[[Run], None]) -> Run:
+        """Do ``what``, and return the result. An interrupt ends the work; the result then has what was done."""
+        run, began = Run(verb), time.monotonic()
+        run.hosts = list(self.results.values())
+        try:
+            what(run)
+        except KeyboardInterrupt:
+            run.interrupt()
+        run.hosts, run.seconds = list(self.results.values()), time.monotonic() - began
+        return run
+
+    def each(self, work: str, names: Sequence[str], **options: Any) -> None:
+        """Do ``work`` on these hosts (see :class:`Chunk`), and replace their results."""
+        futures = {
+            self._submit(work, chunk, options): chunk for chunk in chunks(names, sum(self._client.nthreads().values()))
+        }
+        try:
+            self._collect(dict(futures))
+        except KeyboardInterrupt:
+            from gpuready.run import worker
+
+            self._client.run(worker.stop, self._id)
+            self._collect({future: names for future, names in futures.items() if not future.done()}, ENDING)
+            raise
+
+    def _submit(self, work: str, names: Sequence[str], options: Mapping[str, Any]) -> Future:
+        from gpuready.run import worker
+
+        chunk = Chunk(
+            work,
+            options,
+            tuple(names),
+            pickle.dumps([self.entries[name] for name in names]),
+            self._access,
+            used_references(),
+            self._observer is not None,
+        )
+        return self._client.submit(
+            worker.work,
+            self._id,
+            pickle.dumps(chunk),
+            key=f"{work.rpartition(':')[2]} {hostlist(names)}-{secrets.token_hex(8)}",
+            retries=RETRIES,
+            pure=False,
+        )
+
+    def _collect(self, waiting: dict[Future, Sequence[str]], limit: float = float("inf")) -> None:
+        end, seen = time.monotonic() + limit, time.monotonic()
+        while waiting and time.monotonic() < end:
+            self._tell()
+            for future in [future for future in waiting if future.done()]:
+                self._take(future, waiting.pop(future))
+            if self._client.status != "running":
+                self._lose(waiting, BROKEN)
+                return
+            if self._client.nthreads():
+                seen = time.monotonic()
+            elif time.monotonic() - seen > NO_WORKER:
+                self._lose(waiting, f"the Dask cluster has had no worker for {NO_WORKER} s")
+                return
+        self._tell(wait=False)
+
+    def _tell(self, *, wait: bool = True) -> None:
+        """Report what the workers do, for a moment."""
+        self._tick()
+        end = time.monotonic() + (_TICK if wait else 0)
+        while True:
+            try:
+                news = self._news.get(timeout=max(0.0, end - time.monotonic())) if wait else self._news.get_nowait()
+            except queue.Empty:
+                return
+            if "event" not in news:
+                self._progress(news["host"], news["what"])
+            elif self._observer is not None:
+                self._observer(Event(*news["event"]))
+
+    def _take(self, future: Future, names: Sequence[str]) -> None:
+        if future.status != "finished":
+            gone = future.status in ("cancelled", "lost")
+            self._lose({future: names}, BROKEN if gone else f"its worker failed: {future.exception()}")
+            return
+        data = future.result()
+        if data is None:
+            return
+        done: Run = pickle.loads(data)  # workers run code of this process, and are trusted as it is
+        for host in done.hosts:
+            before = self.results[host.name]
+            host.execs, host.seconds = host.execs + before.execs, host.seconds + before.seconds
+            self.results[host.name] = host
+
+    def _lose(self, waiting: Mapping[Future, Sequence[str]], why: str) -> None:
+        for names in waiting.values():
+            for name in names:
+                error = UnreachableError(why, remedy="run again: gpuready then reads the node's current state")
+                self.results[name].fail(error, "unreachable")
+
+
+def chunks(names: Sequence[str], threads: int) -> list[Sequence[str]]:
+    """Divide the hosts in parts of about equal size, if possible one for each thread of the workers."""
+    count = max(-(-len(names) // CHUNK), min(max(1, threads), len(names)))
+    return [names[len(names) * n // count : len(names) * (n + 1) // count] for n in range(count)]
+
+
+def plan(cluster: Cluster, *, verb: str = "plan", batch: str = "", back: bool = False) -> Run:
+    """As :func:`gpuready.run.converge.plan`, on the workers."""
+
+    def work(run: Run) -> None:
+        cluster.each("gpuready.run.converge:plan", list(cluster.entries), verb=verb, back=back)
+        run.hosts = list(cluster.results.values())
+        plan_batches(run, cluster.entries, batch)
+
+    return cluster.work(verb, work)
+
+
+def verify(cluster: Cluster, *, passive: bool = False) -> Run:
+    """As :func:`gpuready.run.converge.verify`, on the workers."""
+    names = list(cluster.entries)
+    return cluster.work("verify", lambda run: cluster.each("gpuready.run.converge:verify", names, passive=passive))
+
+
+def apply(cluster: Cluster, *, batch: str = "", max_fail: str = "0", back: bool = False) -> Run:
+    """As :func:`gpuready.run.converge.apply`: the workers look first; then they change one batch after the other."""
+    verb = "remove" if back else "apply"
+
+    def work(run: Run) -> None:
+        cluster.each("gpuready.run.converge:look_first", list(cluster.entries), back=back)
+        run.hosts = list(cluster.results.values())
+        members = plan_batches(run, cluster.entries, batch)
+        rollout = Rollout(members, batch, max_fail)
+        roll_out(
+            rollout,
+            cluster.results,
+            lambda names: cluster.each("gpuready.run.converge:change", names, back=back),
+        )
+
+    return cluster.work(verb, work)

@@ -1,0 +1,68 @@
+"""What leaves this machine for the workers of a cluster, and to whom."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from gpuready.base.errors import SpecError, UsageError
+from gpuready.inventory import secrets
+from gpuready.inventory.hosts import load
+from gpuready.inventory.secrets import Secret
+from gpuready.run.cluster import check_address, chunks
+from tests.command import write_hosts
+
+
+@pytest.mark.parametrize(
+    "address", ["10.0.0.5:8786", "tcp://10.0.0.5:8786", "tcp://dask.example:8786", "ws://[fd00::1]:8786"]
+)
+def test_another_machine_needs_tls(address: str) -> None:
+    with pytest.raises(UsageError, match="without TLS"):
+        check_address(address)
+    check_address(address, plain=True)
+
+
+@pytest.mark.parametrize(
+    "address", ["tls://10.0.0.5:8786", "wss://dask.example:443", "127.0.0.1:8786", "tcp://[::1]:1"]
+)
+def test_tls_and_this_machine_are_accepted(address: str) -> None:
+    check_address(address)
+
+
+def test_a_reference_travels_and_the_secret_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = tmp_path / "sudo"
+    secret.write_text("hunter2-in-clear")
+    where = write_hosts(
+        tmp_path, f"all: {{hosts: {{n1: {{gpuready: {{}}, ansible_become_password: 'file:{secret}'}}}}}}\n"
+    )
+    monkeypatch.setattr(secrets, "_resolved", {})
+    hosts = pickle.dumps(load([where], allow_exec=True).chosen)
+    assert b"hunter2" not in hosts and f"file:{secret}".encode() in hosts
+    assert secrets.used_references() == (f"file:{secret}",)
+
+    def arrives() -> str:
+        """What a worker reads, as gpuready.run.process does: it may have another secret there, or none."""
+        monkeypatch.setattr(secrets, "_resolved", {})
+        secrets.resolve(f"file:{secret}", allow_exec=True)
+        password = pickle.loads(hosts)[0].connection.become_password
+        return str(password.reveal())
+
+    secret.write_text("of-the-worker")
+    assert arrives() == "of-the-worker"
+    secret.unlink()
+    with pytest.raises(SpecError, match="cannot be read"):
+        arrives()
+
+
+def test_a_typed_password_stays_here() -> None:
+    with pytest.raises(TypeError):
+        pickle.dumps(Secret("typed"))
+
+
+@pytest.mark.parametrize(("hosts", "threads"), [(1, 4), (7, 2), (64, 1), (65, 1), (1000, 3), (3, 8)])
+def test_chunks_are_a_partition(hosts: int, threads: int) -> None:
+    names = [f"n{number}" for number in range(hosts)]
+    parts = chunks(names, threads)
+    assert [name for part in parts for name in part] == names
+    assert all(1 <= len(part) <= 64 for part in parts) and len(parts) >= min(hosts, threads)
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1

@@ -1,0 +1,239 @@
+"""A run on Dask: the same result as in one process, whatever happens to workers, scheduler and controller."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from distributed.security import Security
+
+from tests.lab import Lab, Machine, scale
+from tests.system.faults import leftovers, settled, until
+from tests.system.harness import Gpuready, Inventories, Result
+
+DASK = str(Path(sys.executable).parent / "dask")
+#: dpkg waits before it begins, so that there is a middle of the installation.
+HELD = """DPkg::Pre-Invoke { "touch /var/tmp/in-dpkg; \
+timeout 100 sh -c 'until [ -e /var/tmp/go ]; do sleep 0.1; done'"; };
+"""
+
+
+@pytest.fixture
+def two(lab: Lab) -> Iterator[list[Machine]]:
+    with lab.machine() as a, lab.machine("debian12") as b:
+        yield [a, b]
+
+
+@pytest.fixture
+def three(lab: Lab, two: list[Machine]) -> Iterator[list[Machine]]:
+    with lab.machine() as c:
+        yield [*two, c]
+
+
+def outcomes(result: Result, machines: list[Machine]) -> list[str]:
+    return [result.host(machine.name)["outcome"] for machine in machines]
+
+
+@dataclass
+class Theirs:
+    """A scheduler and workers that speak TLS, as a user would start them."""
+
+    address: str
+    env: Mapping[str, str]
+    scheduler: subprocess.Popen[bytes]
+    workers: list[subprocess.Popen[bytes]]
+    logs: list[Path]
+
+    def busy(self) -> list[subprocess.Popen[bytes]]:
+        """The workers that have started a process for a chunk."""
+        return [each for each in self.workers if each.poll() is None and children(each.pid)]
+
+
+def children(pid: int) -> list[int]:
+    """The processes below one, however deep, that do a chunk."""
+    found = []
+    for line in subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True).stdout.splitlines():
+        child, parent, args = line.split(None, 2)
+        if int(parent) == pid:
+            found += [int(child)] * ("gpuready.run.process" in args) + children(int(child))
+    return found
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Iterator[Theirs]:
+    """Two workers, each with one thread and without a nanny: when one is killed, it stays dead."""
+    security = Security.temporary()
+    env = dict(os.environ)
+    for name in (
+        "ca_file",
+        "scheduler_cert",
+        "scheduler_key",
+        "worker_cert",
+        "worker_key",
+        "client_cert",
+        "client_key",
+    ):
+        value = getattr(security, f"tls_{name}")
+        role, _, kind = name.rpartition("_")
+        path = tmp_path / f"{name}.pem"
+        path.write_text("".join(value) if isinstance(value, tuple) else value)
+        key = "CA_FILE" if role == "ca" else f"{role.upper()}__{kind.upper()}"
+        env[f"DASK_DISTRIBUTED__COMM__TLS__{key}"] = str(path)
+    env["DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION"] = "True"
+    with ExitStack() as stack:
+        log = tmp_path / "scheduler.log"
+        words = ["scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--protocol", "tls"]
+        scheduler = stack.enter_context(started(log, env, *words))
+        until(lambda: "Scheduler at" in log.read_text(), 60)
+        found = re.search(r"tls://[\d.:]+", log.read_text())
+        assert found is not None
+        workers, logs = [], []
+        for number in range(2):
+            logs.append(tmp_path / f"worker{number}.log")
+            words = [
+                "worker", found[0], "--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory",
+                str(tmp_path / f"space{number}"), "--death-timeout", "30",
+            ]  # fmt: skip
+            workers.append(stack.enter_context(started(logs[-1], env, *words)))
+        until(lambda: all("Registered to" in each.read_text() for each in logs), 60)
+        yield Theirs(found[0], env, scheduler, workers, logs)
+
+
+@contextmanager
+def started(log: Path, env: Mapping[str, str], *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("wb") as out:
+        process = subprocess.Popen([DASK, *words], env=env, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+
+def test_two_workers_do_what_one_process_does(two: list[Machine], gpuready: Gpuready, inventory: Inventories) -> None:
+    where, names = inventory(two), [machine.name for machine in two]
+    first = gpuready.finish(gpuready.start("apply", "--yes", "--workers", "2", inventory=where), code=0)
+    assert outcomes(first, two) == ["changed"] * 2, first.explain()
+    assert first.document["batches"] == [[name] for name in names]
+    again = gpuready.finish(gpuready.start("apply", "--yes", "--workers", "2", inventory=where), code=0)
+    assert [(host["outcome"], host["execs"]) for host in again.document["hosts"].values()] == [("ok", 1)] * 2
+    verified = gpuready.finish(gpuready.start("verify", "--workers", "2", inventory=where), code=0)
+    alone = gpuready("verify", inventory=where, code=0)
+    for name in names:
+        assert [(c["id"], c["status"]) for c in verified.host(name)["checks"]] == [
+            (c["id"], c["status"]) for c in alone.host(name)["checks"]
+        ]
+        assert f"{name}  probe" in verified.stderr
+    gone = gpuready.finish(gpuready.start("remove", "--yes", "--workers", "2", inventory=where), code=0)
+    assert outcomes(gone, two) == ["changed"] * 2, gone.explain()
+
+
+def held(machines: list[Machine]) -> list[Path]:
+    for m in machines:
+        (m.root / "etc/apt/apt.conf.d/99held").write_text(HELD)
+    return [m.root / "var/tmp/in-dpkg" for m in machines]
+
+
+def let_go(machines: list[Machine]) -> None:
+    for m in machines:
+        (m.root / "etc/apt/apt.conf.d/99held").unlink(missing_ok=True)
+        (m.root / "var/tmp/go").touch()
+
+
+def test_a_worker_is_killed_in_the_middle(
+    two: list[Machine], gpuready: Gpuready, inventory: Inventories, theirs: Theirs
+) -> None:
+    """Its hosts are taken over by the other one, which waits for the step that had begun."""
+    where, markers = inventory(two), held(two)
+    options = ("--yes", "--batch", "100%", "--scheduler", theirs.address)
+    process = gpuready.start("apply", *options, inventory=where, env=theirs.env)
+    until(lambda: all(marker.exists() for marker in markers), 60)
+    victim = theirs.busy()[0]
+    doing = children(victim.pid)
+    victim.kill()
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in doing), 30, "the dead worker's processes end")
+    let_go(two)
+    result = gpuready.finish(process, code=0)
+    assert set(outcomes(result, two)) <= {"changed", "ok"}, result.explain()
+    assert not any(leftovers(m) for m in two)
+    settled(gpuready, where)
+
+
+def test_the_scheduler_is_killed_in_the_middle(
+    two: list[Machine], gpuready: Gpuready, inventory: Inventories, theirs: Theirs
+) -> None:
+    where, markers = inventory(two), held(two)
+    options = ("--yes", "--batch", "100%", "--scheduler", theirs.address)
+    process = gpuready.start("apply", *options, inventory=where, env=theirs.env)
+    until(lambda: all(marker.exists() for marker in markers), 60)
+    theirs.scheduler.kill()
+    result = gpuready.finish(process, code=4)
+    for m in two:
+        assert result.host(m.name)["error"]["message"] == "the connection to the Dask scheduler broke", result.explain()
+    let_go(two)
+    for worker in theirs.workers:
+        worker.wait(timeout=scale.seconds(60))
+    until(lambda: all(m.run("flock -n /run/gpuready.lock true", check=False).returncode == 0 for m in two), 60)
+    again = gpuready("apply", "--yes", "--batch", "100%", inventory=where, code=0)
+    assert set(outcomes(again, two)) <= {"changed", "ok"}, again.explain()
+    settled(gpuready, where)
+
+
+def test_the_controller_is_killed_in_the_middle(
+    two: list[Machine], gpuready: Gpuready, inventory: Inventories, theirs: Theirs
+) -> None:
+    """The workers end the chunks that had begun; no lock stays, and another run has nothing to mend."""
+    where, markers = inventory(two), held(two)
+    options = ("--yes", "--batch", "100%", "--scheduler", theirs.address)
+    process = gpuready.start("apply", *options, inventory=where, env=theirs.env)
+    until(lambda: all(marker.exists() for marker in markers), 60)
+    process.kill()
+    process.communicate()
+    let_go(two)
+    until(lambda: not theirs.busy(), 120, "the chunks end")
+    assert not any(leftovers(m) for m in two)
+    settled(gpuready, where)
+
+
+def test_ctrl_c_ends_the_chunks(
+    three: list[Machine], gpuready: Gpuready, inventory: Inventories, theirs: Theirs
+) -> None:
+    """A step that has begun ends by itself; nothing new begins, and no lock stays."""
+    where, markers = inventory(three), held(three)
+    process = gpuready.start(
+        "apply", "--yes", "--batch", "2", "--scheduler", theirs.address, inventory=where, env=theirs.env
+    )
+    until(lambda: all(marker.exists() for marker in markers[:2]), 60)
+    process.send_signal(signal.SIGINT)
+    result = gpuready.finish(process, code=130)
+    assert result.host(three[2].name)["outcome"] == "not_attempted", result.explain()
+    until(lambda: not theirs.busy(), 30)
+    let_go(three)
+    until(lambda: all(m.run("flock -n /run/gpuready.lock true", check=False).returncode == 0 for m in three), 60)
+    until(
+        lambda: (
+            not any(
+                m.run("systemctl -q list-units --no-legend 'gpuready-*'", check=False).stdout.strip() for m in three
+            )
+        ),
+        60,
+    )
+    gpuready("apply", "--yes", "--batch", "100%", inventory=where, code=0)
+    settled(gpuready, where)
+
+
+def test_what_is_refused(two: list[Machine], gpuready: Gpuready, inventory: Inventories) -> None:
+    where = inventory(two)
+    for address in ("tcp://10.0.0.5:8786", "10.0.0.5:8786", "scheduler.example:8786"):
+        plain = gpuready.finish(gpuready.start("plan", "--scheduler", address, inventory=where), code=64)
+        assert "without TLS" in plain.document["error"]["message"]
+    both = gpuready("plan", "--workers", "2", "--scheduler", "tls://127.0.0.1:1", inventory=where, code=64)
+    assert "give only one" in both.document["error"]["message"]
+    nobody = gpuready.finish(gpuready.start("plan", "--scheduler", "127.0.0.1:1", inventory=where), code=4)
+    assert "does not answer" in nobody.document["error"]["message"]
