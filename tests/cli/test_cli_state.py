@@ -1,4 +1,4 @@
-"""plan and verify of recorded states: no connection, no engine, and clear words about files that are none."""
+"""plan and verify of recorded states: no connection, no pyinfra, and clear words about files that are none."""
 
 import json
 from pathlib import Path

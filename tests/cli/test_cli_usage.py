@@ -157,7 +157,8 @@ def test_a_bug_of_ours_is_70_with_its_traceback_on_stderr_only(
 ) -> None:
     monkeypatch.setattr("gpuready.cli.request.load", lambda *sources, **options: 1 / 0)
     told = exits(70, "plan", "-i", inventory, "--output", "json")
-    assert told.document["error"]["message"] == "bug in gpuready: ZeroDivisionError: division by zero"
+    error = told.document["error"]
+    assert (error["kind"], error["message"]) == ("bug", "bug in gpuready: ZeroDivisionError: division by zero")
     assert "Traceback" in told.err
 
 
@@ -180,20 +181,17 @@ def test_help_lists_every_verb_and_every_exit_code(exits: Exits) -> None:
     assert all(f"\n  {code}  " in text for code in MEANING)
 
 
-ENGINE = {"jinja2", "pyinfra"}
+RUN = {"jinja2", "pyinfra"}
 PARSERS = {"yaml", "tomlkit", "packaging", "rich", "gevent", "paramiko"}
 RESULT = {"gpuready.result.document", "gpuready.fabric.verdict"}
 COMPONENTS = {"pydantic", "gpuready.node", "gpuready.catalogue", "gpuready.result.mask"}
 LIGHT: tuple[tuple[list[str], set[str]], ...] = (
-    *(
-        ([*verb, "--help"], ENGINE | COMPONENTS)
-        for verb in ([], ["plan"], ["apply"], ["verify"], ["probe"], ["remove"])
-    ),
-    (["--version"], ENGINE | COMPONENTS),
+    *(([*verb, "--help"], RUN | COMPONENTS) for verb in ([], ["plan"], ["apply"], ["verify"], ["probe"], ["remove"])),
+    (["--version"], RUN | COMPONENTS),
     # pydantic looks for plugins in all installed packages when it builds its first model.
-    (["explain"], ENGINE | PARSERS | RESULT | {"pydantic.plugin._loader"}),
-    (["explain", "docker"], ENGINE | PARSERS | RESULT),
-    (["schema"], ENGINE | PARSERS | RESULT),
+    (["explain"], RUN | PARSERS | RESULT | {"pydantic.plugin._loader"}),
+    (["explain", "docker"], RUN | PARSERS | RESULT),
+    (["schema"], RUN | PARSERS | RESULT),
     (["plan", "-i", "HOSTS"], RESULT | {"tomlkit"}),
 )
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuready.base.errors import ConvergeError, EngineError, UnreachableError
+from gpuready.base.errors import BugError, ConvergeError, UnreachableError
 from gpuready.base.fields import BATCH
 from gpuready.contract.rollout import MAX_FAIL, Batch, Member, Rollout, batches
 from gpuready.result.exitcode import exit_code
@@ -155,7 +155,7 @@ CANNOT = ConvergeError(BROKEN.error)
         (host("a", "pending", component(DOCKER, pending="until idle")), set(), False),
         (host("a", "failed", component(DOCKER, error=DOES_NOT), error=DOES_NOT), set(), True),
         (host("a", "unreachable", component(DOCKER), error=UnreachableError("gone")), set(), True),
-        (host("a", "failed", component(DOCKER), error=EngineError("bug")), set(), True),
+        (host("a", "failed", component(DOCKER), error=BugError("bug")), set(), True),
         (host("a", "failed", component(BROKEN, error=CANNOT), error=CANNOT), set(), False),
         (host("a", "changed", component(DOCKER), checks=(NO_RUNTIME, UNSEEN)), set(), True),
         (host("a", "changed", component(DOCKER), checks=(NO_RUNTIME, UNSEEN)), {"docker.runtime"}, False),

@@ -221,7 +221,7 @@ def nobodys(folder: Path, listener: Listener, more: str = "") -> str:
 
 
 def gpuready(*runs: list[str]) -> list[tuple[int, dict[str, Any]]]:
-    """Exit code and document of each run, with the real engine, in a process of its own."""
+    """Exit code and document of each run, as on the command line, in a process of its own."""
     code = (
         "import contextlib, io, json, sys\nfrom gpuready.cli.app import run\n"
         "for argv in json.loads(sys.argv[1]):\n"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gpuready.base.errors import (
+    BugError,
     ConvergeError,
-    EngineError,
     GpureadyError,
     InventoryError,
     SpecError,
@@ -202,7 +202,7 @@ RUNS: dict[str, tuple[int, str, Callable[[], list[HostResult]]]] = {
     "uncomparable": (1, "plan", lambda: [blocked("would_change", component(TOOLKIT))]),
     "blind": (3, "verify", lambda: [blocked("failed")]),
     "probed": (0, "probe", lambda: [host("gpu01", checks=())]),
-    "host-bug": (70, "plan", lambda: [host("gpu01", "failed", error=EngineError("KeyError: 'x'"))]),
+    "host-bug": (70, "plan", lambda: [host("gpu01", "failed", error=BugError("KeyError: 'x'"))]),
     "interrupted-late": (130, "apply", lambda: [
         host("gpu01", "changed", component(DOCKER, changed=True)),
         host("gpu02", "not_attempted"),
@@ -214,7 +214,7 @@ ERRORS: dict[str, tuple[int, str, GpureadyError | None]] = {
     "no-verb": (64, "", UsageError("Missing command")),
     "spec": (5, "apply", SpecErrors([MISSPELT])),
     "nothing": (5, "plan", InventoryError("no host matches")),
-    "bug": (70, "verify", EngineError("bug in gpuready: ValueError: x")),
+    "bug": (70, "verify", BugError("bug in gpuready: ValueError: x")),
     "interrupted": (130, "apply", None),
 }
 CODES = {name: code for name, (code, *_) in {**RUNS, **ERRORS}.items()}

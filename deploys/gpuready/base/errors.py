@@ -28,7 +28,7 @@ def did_you_mean(word: str, names: Iterable[str], likeness: float = 0.6) -> str:
 class GpureadyError(Exception):
     """Base of all errors. ``str()`` is one clear message; ``remedy`` says what to do and may be empty."""
 
-    kind: ClassVar[str] = "engine"
+    kind: ClassVar[str] = "bug"
     exit_code: ClassVar[int] = 70
 
     def __init__(self, message: str, *, remedy: str = "") -> None:
@@ -122,5 +122,5 @@ class RefusedError(ConvergeError):
     kind = "refused"
 
 
-class EngineError(GpureadyError):
+class BugError(GpureadyError):
     """A bug in gpuready. Only this error may show a traceback."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import click
 
-from gpuready.base.errors import EngineError, GpureadyError, InventoryError, OutputError, UsageError
+from gpuready.base.errors import BugError, GpureadyError, InventoryError, OutputError, UsageError
 from gpuready.cli.output import deliver, delivered, given, requested, use_color
 from gpuready.cli.sink import complain, say
 from gpuready.result.model import INTERRUPTED, VERBS, Error, Run
@@ -32,7 +32,7 @@ def failed(argv: Sequence[str], error: Exception) -> int:
         import traceback
 
         say("".join(traceback.format_exception(error)).rstrip(), err=True)
-        told = EngineError(
+        told = BugError(
             f"bug in gpuready: {type(error).__name__}: {error}",
             remedy="report it with the traceback on stderr; it is not your mistake",
         )

@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Mapping
 
-from gpuready.base.errors import EngineError
+from gpuready.base.errors import BugError
 from gpuready.cli.request import Request
 from gpuready.cli.sink import say
 from gpuready.cli.states import read_states
@@ -43,5 +43,5 @@ def _host(entry: HostEntry, states: Mapping[str, NodeState], wanted: Request) ->
         judged(run, plan)
     except Exception as e:  # a host's surprise is that host's outcome, never the run's
         say(traceback.format_exc().rstrip(), err=True)
-        run.fail(EngineError(f"bug in gpuready: {type(e).__name__}: {e}"))
+        run.fail(BugError(f"bug in gpuready: {type(e).__name__}: {e}"))
     return run

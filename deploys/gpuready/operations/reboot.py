@@ -18,7 +18,7 @@ from pyinfra.api.operation import operation
 from pyinfra.connectors.local import LocalConnector
 from pyinfra.context import host
 
-from gpuready.base.errors import ConvergeError, EngineError, GpureadyError, UnreachableError
+from gpuready.base.errors import BugError, ConvergeError, GpureadyError, UnreachableError
 from gpuready.base.step import PENDING_EXIT, Script, Step
 from gpuready.contract import ignored_containers
 from gpuready.inventory.connection import LOCAL
@@ -95,7 +95,7 @@ class RebootCommand(PyinfraCommand):
         except (GpureadyError, Pending) as e:
             self.error = e
         except Exception as e:  # pyinfra would drop it, and the operation with it
-            self.error = EngineError(f"reboot: {type(e).__name__}: {e}")
+            self.error = BugError(f"reboot: {type(e).__name__}: {e}")
         return True
 
     def _reboot(self, host: Host) -> None:

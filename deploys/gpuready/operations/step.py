@@ -17,7 +17,7 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 
 from gpuready.base import resources
-from gpuready.base.errors import ConvergeError, EngineError, GpureadyError, UnreachableError, brief
+from gpuready.base.errors import BugError, ConvergeError, GpureadyError, UnreachableError, brief
 from gpuready.base.step import PENDING_EXIT, Reply, Step
 from gpuready.operations import lock
 from gpuready.operations.context import context
@@ -85,7 +85,7 @@ class StepCommand(PyinfraCommand):
             self.error = e
             return True
         except Exception as e:  # pyinfra would drop the error and the rest of the operation
-            self.error = EngineError(f"step {self.step.name}: {type(e).__name__}: {e}")
+            self.error = BugError(f"step {self.step.name}: {type(e).__name__}: {e}")
             return True
         if self.reply.rc == PENDING_EXIT:
             self.error = Pending(last_line(self.reply.err))

@@ -50,7 +50,7 @@ class Error(Part):
     """What went wrong, and what to do."""
 
     kind: str
-    """Its name, such as ``unreachable``."""
+    """Its name, such as ``unreachable``; ``bug``: a bug in gpuready."""
     message: str
     """What is wrong, and where."""
     remedy: str = ""

@@ -9,7 +9,7 @@ from functools import partial
 from pyinfra.api.host import Host
 
 from gpuready import __version__
-from gpuready.base.errors import EngineError, GpureadyError, UnreachableError
+from gpuready.base.errors import BugError, GpureadyError, UnreachableError
 from gpuready.contract.compare import Plan
 from gpuready.contract.node_record import outcome, record
 from gpuready.contract.rollout import Rollout
@@ -185,7 +185,7 @@ def _confirm(fleet: Fleet, back: bool, host: Host) -> None:
             failed = failed or Error.of(e)
         failed = failed or _first_error(result)
     elif not done and failed is None:
-        failed = Error.of(EngineError("no operation ran on this host"))
+        failed = Error.of(BugError("no operation ran on this host"))
     if failed is not None:
         result.outcome, result.error = ("unreachable" if _unreachable(failed) else "failed"), failed
     else:

@@ -26,7 +26,7 @@ from pyinfra.api.state import State, StateStage
 from pyinfra.context import ctx_config, ctx_inventory, ctx_state
 from pyinfra_cli.util import load_func
 
-from gpuready.base.errors import EngineError, GpureadyError, UnreachableError
+from gpuready.base.errors import BugError, GpureadyError, UnreachableError
 from gpuready.inventory.hosts import HostEntry
 from gpuready.operations import lock, ssh
 from gpuready.operations.connection import explain, host_data
@@ -126,7 +126,7 @@ class Fleet:
         except GpureadyError as e:
             result.fail(e)
         except Exception as e:
-            result.fail(EngineError(f"{type(e).__name__}: {e}"))
+            result.fail(BugError(f"{type(e).__name__}: {e}"))
             logging.getLogger("gpuready").exception("%s", host.name)
         finally:
             result.seconds += time.monotonic() - began
