@@ -14,7 +14,7 @@ from pyinfra.context import host
 
 from gpuready.base.errors import SpecErrors, Where
 from gpuready.catalogue import BY_ID
-from gpuready.contract.component import Component
+from gpuready.contract.component import Component, Disruption
 from gpuready.inventory.build import build
 from gpuready.inventory.source_values import located
 from gpuready.model.spec import NodeSpec
@@ -79,4 +79,4 @@ def _read_spec() -> None:
             spec = build(given, today=date.today(), allow_exec=True, check_ids=lambda: BY_ID)
         except SpecErrors as e:
             raise PyinfraError(str(e)) from None
-    begin(host, Context(spec))
+    begin(host, Context(spec, allowed=Disruption.reboot))  # the spec alone is the limit

@@ -4,13 +4,13 @@ import os
 import sys
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
 from gpuready.model.spec import DrainByKubectl, NodeSpec
 from gpuready.operations.context import context
 from gpuready.operations.drain import Kubectl, Leaving
+from tests.operations.begun import begun
 
 HEAD = """#!/bin/sh
 echo "$*" >>"$BOOK"
@@ -52,9 +52,8 @@ class Controller:
         kubectl = self.folder / "kubectl"
         kubectl.write_text(HEAD + script, "utf-8")
         kubectl.chmod(0o755)
-        host = Mock(connector_data={})
+        host = begun("n1")
         context(host).progress = lambda name, activity: self.progress.append(activity)
-        host.name = "n1"
         command = Kubectl("n1", options({"kubectl": {}} | drain), away=True)
         assert command.execute(None, host, None)
         return command.trouble

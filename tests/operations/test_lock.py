@@ -11,6 +11,7 @@ from pyinfra.connectors.local import LocalConnector
 from gpuready.base import resources
 from gpuready.base.errors import ConvergeError
 from gpuready.operations import lock, transport
+from tests.operations.begun import begun
 
 
 @pytest.fixture(autouse=True)
@@ -26,9 +27,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def host(name: str, address: str | None = None) -> Mock:
-    made = Mock(connector=Mock(LocalConnector), connector_data={}, data={"ssh_hostname": address})
-    made.name = name
-    return made
+    return begun(name, connector=Mock(LocalConnector), data={"ssh_hostname": address})
 
 
 def test_two_names_of_one_machine() -> None:

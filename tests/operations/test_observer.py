@@ -11,15 +11,14 @@ from gpuready.operations.context import context
 from gpuready.operations.events import Event
 from gpuready.operations.observer import timed
 from gpuready.operations.transport import ask, run_script
+from tests.operations.begun import begun
 
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> Mock:
     """This machine, without root."""
     monkeypatch.setattr(transport, "_ROOT", 'exec sh -c "$0"')
-    host = Mock(connector=Mock(LocalConnector), connector_data={})
-    host.name = "gpu01"
-    return host
+    return begun(connector=Mock(LocalConnector))
 
 
 def test_each_script_is_one_event(host: Mock) -> None:

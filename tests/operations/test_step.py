@@ -16,6 +16,7 @@ from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.operations import step as module
 from gpuready.operations.step import StepCommand
+from tests.operations.begun import begun
 
 TEMPLATES = Path(__file__).parents[2] / "templates"
 SPEC, STATE = NodeSpec(), NodeState(have=("apt-get",))
@@ -35,7 +36,7 @@ def test_a_repository_out_of_reach_says_what_to_set(step: Step, monkeypatch: pyt
     for message, remedy in ((f"{begin}: Could not resolve 'nvidia.github.io'", fix), ("/tmp is full", "")):
         command = StepCommand(step)
         monkeypatch.setattr(module, "run_step", lambda host, step, said=message: Reply(1, "", f"apt's log\n{said}\n"))
-        command.execute(None, Mock(connector_data={}), None)
+        command.execute(None, begun(), None)
         assert str(command.error) == message and command.error.remedy == remedy
     assert "{repo: {url: URL, key: URL}}" in fix and NodeSpec.model_validate(
         {"toolkit": {"repo": {"url": "https://mirror.example/deb", "key": "https://mirror.example/key"}}}

@@ -22,6 +22,7 @@ from gpuready.operations.context import context
 from gpuready.operations.events import Event
 from gpuready.operations.ssh import HANDSHAKE, BoundedSocket, BoundedTransport
 from gpuready.operations.transport import ConnectionLost, Session, ask, run_script
+from tests.operations.begun import begun
 
 
 @pytest.mark.parametrize("lost", [BrokenPipeError(), EOFError(), SSHException("no session")])
@@ -57,19 +58,19 @@ exec "$@"
 """
 
 
-# In a process of its own: as in the engine, sockets are gevent's.
+# In a process of its own, because there sockets are gevent's, as in a run.
 _RUN = """
 from gevent import monkey
 monkey.patch_all()
 import sys
 from unittest.mock import Mock
-from pyinfra.api.host import Host
 from pyinfra.connectors.local import LocalConnector
 from gpuready.base.errors import UnreachableError
 from gpuready.operations.transport import BECOME, run_script
 from gpuready.inventory.secrets import Secret
+from tests.operations.begun import begun
 data = {BECOME: Secret(sys.argv[1])} if sys.argv[1] else {}
-host = Mock(Host, connector=Mock(LocalConnector), data=data, connector_data={})
+host = begun(connector=Mock(LocalConnector), data=data)
 try:
     for _ in range(2):
         print(run_script(host, sys.argv[2], 20, "test"))
@@ -152,9 +153,7 @@ def node(monkeypatch: pytest.MonkeyPatch) -> Mock:
         "LINGER": 1,
     }.items():
         monkeypatch.setattr(transport, name, value)
-    made = Mock(connector=Mock(LocalConnector), connector_data={}, data={})
-    made.name = "gpu01"
-    return made
+    return begun(connector=Mock(LocalConnector), data={})
 
 
 BEGIN, END = 'echo "begin $NONCE"', 'echo "end 1 $NONCE"'
@@ -274,7 +273,7 @@ def test_the_first_line_of_a_command_is_asked(node: Mock) -> None:
 
 def test_a_host_without_ssh_is_not_reached() -> None:
     with pytest.raises(UnreachableError, match="only over SSH, or this machine as @local"):
-        run_script(Mock(connector=object(), connector_data={}, data={}), "true", 60, "test")
+        run_script(begun(connector=object(), data={}), "true", 60, "test")
 
 
 # --- without a process: what SSH, a broken connection and a full answer do -----------------------------------------
@@ -284,7 +283,7 @@ def bare(**attributes: object) -> Session:
     """A session that never began, with a stream that is a mock unless given."""
     session = Session.__new__(Session)
     defaults: dict[str, object] = {
-        "_stream": Mock(Channel), "_drain": Mock(), "_host": Mock(connector_data={}), "_name": "test", "_nonce": "n",
+        "_stream": Mock(Channel), "_drain": Mock(), "_host": begun(), "_name": "test", "_nonce": "n",
         "_began": 0.0, "_sent": 0, "_read": 0, "_errors": 0, "_lines": 0, "_closed": False, "_text": bytearray(),
         "_position": 0, "_noise": "", "_complaint": bytearray(), "_password": None, "_prompt": "prompt",
     }  # fmt: skip
@@ -297,9 +296,8 @@ def bare(**attributes: object) -> Session:
 def far() -> Mock:
     """A host over SSH whose connection is open."""
     tunnel = Mock(BoundedTransport, is_active=Mock(return_value=True), bounded=Mock(exhausted=False))
-    made = Mock(Host, connector=Mock(client=Mock(SSHClient)), connector_data={}, data={})
+    made = begun(spec=Host, connector=Mock(client=Mock(SSHClient)), data={})
     made.connector.client.get_transport.return_value = tunnel
-    made.name = "gpu01"
     return made
 
 

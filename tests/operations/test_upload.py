@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock, Mock
+from unittest.mock import MagicMock
 
 import gevent
 import pytest
@@ -11,6 +11,7 @@ from gpuready.base.step import Reply, Step
 from gpuready.contract.ledger import WriteFiles
 from gpuready.operations import upload as module
 from gpuready.operations.transport import ConnectionLost, Session
+from tests.operations.begun import begun
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         session.__enter__.return_value, session.__exit__.return_value = session, None
         session.listen.return_value, session.finish.return_value = ("copy", str(start)), (0, "", "")
         monkeypatch.setattr(module, "Session", lambda *_: session)
-        return module.upload(Mock(connector_data={}), step), bytes(got)
+        return module.upload(begun(), step), bytes(got)
 
     return begin
 

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from pyinfra.api.host import Host
 
+from gpuready.base.errors import BugError
 from gpuready.contract.attempt import Attempt
 from gpuready.contract.compare import Plan
 from gpuready.contract.component import Disruption
@@ -44,9 +45,9 @@ class Context:
     in which they ran.
     """
 
-    spec: NodeSpec = field(default_factory=NodeSpec)
+    spec: NodeSpec
     selected: frozenset[str] | None = None
-    allowed: Disruption = Disruption.reboot
+    allowed: Disruption = Disruption.none
     probe_timeout: int = probe.TIMEOUT
     progress: Progress = _no_progress
     observer: Observer | None = None
@@ -65,10 +66,10 @@ class Context:
 
 
 def context(host: Host) -> Context:
-    """Return the host's context; an empty one at the first call, unless :func:`begin` gave it one."""
-    if not has_begun(host):
-        begin(host, Context())
-    found: Context = host.connector_data[_KEY]
+    """Return the host's context, which :func:`begin` gave it."""
+    found: Context | None = host.connector_data.get(_KEY)
+    if found is None:
+        raise BugError(f"{host.name} has no context: nothing began a run on it")
     return found
 
 
