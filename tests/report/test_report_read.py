@@ -48,8 +48,14 @@ def test_unknown_keys_of_a_newer_release_are_ignored() -> None:
     assert human(*read(found, parts())) == plain
     state: Any = recorded("probed")
     plain = human(*read(copy.deepcopy(state), parts()))
-    state["hosts"]["gpu01"]["state"]["newer"] = state["hosts"]["gpu01"]["state"]["os"]["newer"] = 1
-    assert human(*read(state, parts())) == plain
+    facts = state["hosts"]["gpu01"]["state"]
+    facts["cri"], facts["active"] = {"unknown": "no answer"}, {"cuda": {"unknown": "not asked"}, "p2p": {"out": "OK"}}
+    expected = document(*read(copy.deepcopy(state), parts()))
+    unions = [facts["docker"], facts["docker"]["containers"][0], facts["cri"], facts["linker"]]
+    for mapping in (facts, facts["os"], facts["driver"], *unions, *facts["active"].values()):
+        mapping["newer"] = 1
+    run, code = read(state, parts())
+    assert human(run, code) == plain and document(run, code) == expected
 
 
 @pytest.mark.parametrize(

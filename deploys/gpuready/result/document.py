@@ -128,24 +128,11 @@ def _values(found: Mapping[str, Any], forms: Mapping[str, Form], place: str = ""
 def _valid(form: Any, value: object, place: str = "") -> Any:
     """``value`` in this form, without keys that this release does not know. ``place``: where it stands."""
     try:
-        try:
-            return _adapter(form).validate_python(value)
-        except ValidationError as e:  # of the models that refuse them: NodeState and Status
-            for error in e.errors(include_url=False, include_input=False):
-                if error["type"] == "extra_forbidden":
-                    _drop(value, error["loc"])
-            return _adapter(form).validate_python(value)
+        return _adapter(form).validate_python(value, extra="ignore")
     except ValidationError as e:
         first = e.errors(include_url=False, include_input=False)[0]
         where = ".".join(filter(None, (place, *map(str, first["loc"])))) or "the document"
         raise DocumentError(f"{where}: {first['msg']}; another release wrote it", remedy=_OTHER) from None
-
-
-def _drop(value: Any, place: tuple[int | str, ...]) -> None:
-    *path, last = place
-    for key in path:
-        value = value[key]
-    del value[last]
 
 
 @functools.cache
