@@ -4,10 +4,11 @@ import json
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 
-from tests.command import VALIDATOR, Exits
+from tests.command import VALIDATOR, Exits, gpuready, write_hosts
 from tests.lab import scale
 
 HOST = ["compat", "--driver", "450.102.04", "--gpu", "GeForce RTX 2080 Ti"]
@@ -167,3 +168,16 @@ def test_no_pyinfra_and_no_gevent() -> None:
 def test_what_cannot_be_traced(more: list[str], message: str, instead: str, exits: Exits) -> None:
     found = json.loads(exits(64, "compat", *more, "--output", "json").out)
     assert message in found["error"]["message"] and instead in found["error"]["remedy"]
+
+
+def test_each_host_of_an_inventory_has_images_also_one_that_is_not_reached_or_not_managed(tmp_path: Path) -> None:
+    hosts = write_hosts(
+        tmp_path, "all: {hosts: {gone: {ansible_host: 127.0.0.1, ansible_port: 1, gpuready: {}}, db: }}"
+    )
+    done = gpuready("compat", "-i", hosts, "--image-cuda", "12.4.1", "--output", "json")
+    found = json.loads(done.stdout)
+    VALIDATOR.validate(found)
+    assert done.returncode == 4
+    assert {name: (h["outcome"], h["images"]) for name, h in found["hosts"].items()} == {
+        "gone": ("unreachable", []), "db": ("skipped", []),
+    }  # fmt: skip

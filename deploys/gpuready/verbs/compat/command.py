@@ -145,6 +145,8 @@ def _matrix(given: dict[str, Any]) -> int:
         entries = tuple(replace(e, spec=e.spec.model_copy(update={"images": specs[e.name]})) for e in wanted.entries)
         chosen = replace(wanted, entries=entries)
         run = online(chosen, using=lambda: _tracing(traced)) if traced else online(chosen)
+    for host in run.everyone:  # also one that could not be read has the key: no images
+        host.parts["images"] = ()
     for host in run.hosts:
         if state := host.only_read():
             models, why = hosts_of(state, given["driver"] or "", given["gpu"] or "")
