@@ -138,7 +138,7 @@ def test_the_result_has_what_the_operations_did() -> None:
     gone = UnreachableError("lost", remedy="wait")
     attempted(result, {"a": Attempt(replace(driver, name="a"), changed=True), "b": Attempt(driver, error=gone)})
     first, second, third = result.components
-    assert (first.attempted, first.changed, first.pending, first.pending_reason) == (True, True, False, "until idle")
+    assert (first.attempted, first.changed, first.pending, first.pending_reason) == (True, True, False, "")
     assert second.error == Error("unreachable", "lost", "wait", 4) and not second.blocked
     assert (third.name, third.attempted) == ("c", False)
 

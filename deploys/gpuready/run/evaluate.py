@@ -86,7 +86,7 @@ def attempted(run: HostResult, attempts: Mapping[str, Attempt]) -> None:
     for number, item in enumerate(run.components):
         item.attempted = item.name in attempts
         if item.attempted:  # its comparison differs from the plan's if the node was probed again meanwhile
-            run.components[number] = ComponentResult.of(attempts[item.name], item.pending_reason)
+            run.components[number] = ComponentResult.of(attempts[item.name])
 
 
 def look_back(plan: Plan, touched: Sequence[Attempt]) -> None:
