@@ -165,6 +165,12 @@ def test_explain_says_what_it_could_not_judge(text: str, status: str, exits: Exi
     assert exits(3, "explain", text, "-i", "gpu01,", "--state", RECORDED, "--output", "json").document
 
 
+def test_explain_of_a_component_has_the_checks_of_what_it_changes_whatever_their_area(exits: Exits) -> None:
+    told = exits(0, "explain", "ldso", "-i", "gpu01,", "--state", RECORDED).out
+    assert "\n  pass    libcuda.ldcache " in told.partition("Verdicts\n")[2]
+    assert "driver.match" in exits(0, "explain", "driver").out
+
+
 @pytest.mark.parametrize(
     ("text", "status", "code"),
     [

@@ -117,8 +117,7 @@ def _explained(name: str) -> _Answer | None:
         )
     words_of_ours = [_term(term) for term in vocabulary.find(name)]
     if key in _COMPONENTS:
-        ids = tuple(id for id in BY_ID if id.startswith(f"{key}."))
-        return _Answer("\n\n".join([*words_of_ours, _component(_COMPONENTS[key])]), ids)
+        return _Answer("\n\n".join([*words_of_ours, _component(_COMPONENTS[key])]), _checks_of(key))
     if not words_of_ours and (found := find(name)):
         judged = dict.fromkeys(id for message in found for id in message.checks)
         first = dict.fromkeys(message.checks[0] for message in found if message.checks)
@@ -248,7 +247,9 @@ def _on_nodes(found: _Answer, state: str | None, given: dict[str, Any]) -> int:
         needless = _without_gpus(host, found.ids) if host.name in gpuless else set()
         _complete(host, found, needless, recorded=state is not None)
     if any(target.path is None and target.form == "human" for target in wanted.outputs):
-        say("\n".join([found.text, "", *_verdicts(run, found.ids), ""]))
+        from gpuready.result.page import page
+
+        say(page([found.text.split("\n"), _verdicts(run, found.ids)]))
     return wanted.deliver(run)
 
 
@@ -313,7 +314,6 @@ def _why_not(host: HostResult, check: Check, *, recorded: bool) -> tuple[str, st
 def _verdicts(run: Run, ids: Sequence[str]) -> list[str]:
     """One line for each check and verdict, with the hosts that share it."""
     from gpuready.base.host_list import hostlist
-    from gpuready.result.mask import mask_text
 
     found: dict[tuple[str, str, str], list[str]] = {}
     for host in run.hosts:
@@ -324,8 +324,7 @@ def _verdicts(run: Run, ids: Sequence[str]) -> list[str]:
                 found.setdefault(key, []).append(host.name)
     width = max((len(id) for id, _, _ in found), default=0)
     rows = [
-        f"  {status:<7} {id:<{width}}  {hostlist(hosts)}: {mask_text(' '.join(summary.split()))}"
-        for (id, status, summary), hosts in found.items()
+        f"  {status:<7} {id:<{width}}  {hostlist(hosts)}: {summary}" for (id, status, summary), hosts in found.items()
     ]
     return ["Verdicts", *rows] if rows else []
 
@@ -359,12 +358,17 @@ def _check(check: Check) -> str:
     return "\n".join([f"{check.id}: {head}", *_labelled(told)])
 
 
+def _checks_of(component: str) -> tuple[str, ...]:
+    """The checks of what a component changes, and those of its area that judge what no component changes."""
+    return tuple(id for id, check in BY_ID.items() if component == (check.component or id.partition(".")[0]))
+
+
 def _component(item: Component) -> str:
     module = _plain(inspect.cleandoc(inspect.getmodule(item).__doc__ or ""))
-    checks = [name for name in BY_ID if name.startswith(f"{item.name}.")]
     whose = f"owners.{item.part} in the spec; auto goes by the marks on the node" if item.part else ""
-    told = {"owner": whose, "confirm": f"gpuready plan -i INVENTORY --only {item.name}",
-            "fix": f"gpuready apply -i INVENTORY --only {item.name}", "checks": ", ".join(checks)}  # fmt: skip
+    only = f"-i INVENTORY --only {item.name}"
+    told = {"owner": whose, "confirm": f"gpuready plan {only}", "fix": f"gpuready apply {only}",
+            "checks": ", ".join(_checks_of(item.name))}  # fmt: skip
     return "\n".join([f"{item.name}: {module}", *_labelled(told)])
 
 
