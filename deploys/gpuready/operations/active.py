@@ -36,7 +36,12 @@ def run_active(
     hung = isinstance(smi, Unknown) and "no answer" in smi.unknown
     asked = [question for ask in questions for question in ask(spec, state)]
     text = script(asked, cuinit=cuinit(state.machine), hung=hung, record=record)
-    limit = _SHORT + sum(question.longest for question in asked)
-    lines = run_script(host, text, limit, "active checks")
+    found = answers_of(host, text, sum(question.longest for question in asked), "active checks")
+    return state.model_copy(update={"active": {"done": Answer(), **found}})
+
+
+def answers_of(host: Host, text: str, seconds: int, name: str) -> dict[str, Answer | Unknown]:
+    """Run a script of questions, which may take ``seconds``; return its answers. ``name``: of the exec."""
+    lines = run_script(host, text, _SHORT + seconds, name)
     with holding("reading"):
-        return state.model_copy(update={"active": {"done": Answer(), **answers(Records(lines))}})
+        return answers(Records(lines))

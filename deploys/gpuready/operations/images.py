@@ -5,20 +5,15 @@ from collections.abc import Sequence
 from pyinfra.api.host import Host
 
 from gpuready.base import resources
-from gpuready.base.records import Records
 from gpuready.binaries import cuinit
 from gpuready.compat.checks import ReadImages
 from gpuready.compat.trace_facts import debug_log
-from gpuready.contract.question import answers
 from gpuready.contract.smoke import ASK, DOCKER_LIMITS
 from gpuready.model.images import named
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
-from gpuready.operations.transport import run_script
-from gpuready.operations.watchdog import holding
+from gpuready.operations.active import answers_of
 
-#: Seconds for an exec, in addition to the time for each image.
-_SHORT = 60
 #: Seconds to trace one image: to ask Docker for it twice, to run its container, and to remove that.
 _TRACE = DOCKER_LIMITS["inspect"] + sum(DOCKER_LIMITS.values()) + 20
 
@@ -33,9 +28,8 @@ def trace_images(host: Host, state: NodeState, spec: NodeSpec, images: Sequence[
         limits=DOCKER_LIMITS,
         debug=debug_log(state),
     )
-    lines = run_script(host, script, _SHORT + _TRACE * len(images), "trace images")
-    with holding("reading"):
-        return state.model_copy(update={"active": {**state.active, **answers(Records(lines))}})
+    found = answers_of(host, script, _TRACE * len(images), "trace images")
+    return state.model_copy(update={"active": {**state.active, **found}})
 
 
 def read_images(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
@@ -44,6 +38,4 @@ def read_images(host: Host, state: NodeState, spec: NodeSpec) -> NodeState:
     if not question.images:
         return state
     script = resources.script("compat/read-images", images=question.images, limits=question.limits)
-    lines = run_script(host, script, _SHORT + question.longest, "read images")
-    with holding("reading"):
-        return state.model_copy(update={"active": answers(Records(lines))})
+    return state.model_copy(update={"active": answers_of(host, script, question.longest, "read images")})
