@@ -249,12 +249,16 @@ def test_a_version_that_hangs_costs_the_versions_only(run: Run, node: Node) -> N
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_libraries_are_followed_by_one_process(run: Run, node: Node, tmp_path: Path, shell: str) -> None:
-    """Three directories that are one, a link that leads nowhere, and what the cache names elsewhere or by mistake."""
-    for folder in (real := tmp_path / "real", apart := tmp_path / "apart"):
+    """Three directories that are one, a link that leads nowhere, and what the cache names elsewhere or by mistake.
+
+    Where only the cache leads, a library beside a cached one is seen, too; in /usr/lib64 of RHEL, always.
+    """
+    for folder in (real := tmp_path / "real", apart := tmp_path / "apart", built_in := tmp_path / "lib64"):
         folder.mkdir()
+    (built_in / "libcuda.so.1").touch()
     (tmp_path / "linked").symlink_to(real)
     whole = real / "libcuda.so.580.95.05"
-    for file in (whole, apart / "libnvidia-ml.so.1"):
+    for file in (whole, apart / "libnvidia-ml.so.1", apart / "libcuda.so.580.95.05"):
         file.touch()
     (real / "libcuda.so.1").symlink_to(whole.name)
     (real / "libnvidia-ml.so.1").symlink_to("libnvidia-ml.so.550.1")
@@ -267,15 +271,17 @@ def test_libraries_are_followed_by_one_process(run: Run, node: Node, tmp_path: P
     (tmp_path / "ldconfig").chmod(0o755)
     program = f'#!/bin/sh\ncase $* in *libcuda*) echo "$#" >>{tmp_path}/calls ;; esac\nexec /usr/bin/readlink "$@"\n'
     script = node(program, "readlink").replace("=/sbin/ldconfig", f"={tmp_path}/ldconfig")
-    state = parse(run(script.replace("/etc/ld.so.c", f"{tmp_path}/ld.so.c"), shell))
+    script = script.replace("/usr/lib64 ", f"{built_in} ").replace("/etc/ld.so.c", f"{tmp_path}/ld.so.c")
+    state = parse(run(script, shell))
     assert not isinstance(state.linker, Unknown)
     assert {path: to for path, to in state.linker.libs.items() if path.startswith(str(tmp_path))} == {
         **{f"{folder}/libcuda.so.1": str(whole) for folder in (real, f"{tmp_path}/linked/")},
         **{f"{folder}/{whole.name}": str(whole) for folder in (real, f"{tmp_path}/linked/")},
         **{f"{folder}/libnvidia-ml.so.1": f"{real}/libnvidia-ml.so.550.1" for folder in (real, f"{tmp_path}/linked/")},
+        f"{built_in}/libcuda.so.1": f"{built_in}/libcuda.so.1",
         f"{real}/libcuda.so": "",
         f"{tmp_path}/linked//libcuda.so": "",
-        f"{apart}/libnvidia-ml.so.1": f"{apart}/libnvidia-ml.so.1",
+        **{f"{apart}/{name}": f"{apart}/{name}" for name in ("libnvidia-ml.so.1", whole.name)},
     }
     calls = (tmp_path / "calls").read_text().split()
     assert (len(calls), calls.count("2")) == (3, 2), "one for all, and one for each that leads nowhere"

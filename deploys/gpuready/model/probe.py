@@ -3,7 +3,7 @@
 import functools
 
 from gpuready.base import resources
-from gpuready.components.ldso.state import DRIVER_DIRS
+from gpuready.components.ldso.state import BUILT_IN, DRIVER_DIRS
 from gpuready.components.rdma.spec import FAMILIES
 from gpuready.components.rdma.state import CONF, GRUB, MARK
 from gpuready.components.toolkit.state import OPERATOR_CTK
@@ -33,7 +33,7 @@ def render(limit: int, patience: int = 0) -> str:
     """Render the probe with a limit for commands that hang and a limit for engines that start, both in seconds."""
     return resources.script(
         "probe/probe",
-        driver_dirs=DRIVER_DIRS,
+        driver_dirs=DRIVER_DIRS + BUILT_IN,
         operator_ctk=OPERATOR_CTK,
         rdma_conf=CONF,
         rdma_mark=MARK,

@@ -1,18 +1,19 @@
 """ldconfig: the linker's cache, and the links of sonames."""
 
-from gpuready.components.ldso.state import library_version
+from gpuready.components.ldso.state import BUILT_IN, library_version
 from gpuready.model.state import Linker, NodeState
 from tests.components.closing import Closed
 
 
 def closed(state: NodeState, steps: Closed) -> NodeState:
-    """ldconfig lists the directories of the configuration in their order, each real place once."""
+    """ldconfig lists the directories of the configuration in their order, then its own, each real place once."""
     assert isinstance(state.linker, Linker)
     cache: dict[str, tuple[str, ...]] = {}
     places = []
     for path, file in state.glob("/etc/ld.so.conf").items():
         if path != "/etc/ld.so.conf":
             places += [line.strip() for line in file.text.splitlines() if line.startswith("/")]
+    places += BUILT_IN
     seen = set()
     relinked: dict[str, str] = {}
     for place in places:

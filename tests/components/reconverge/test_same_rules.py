@@ -126,6 +126,10 @@ CASES: dict[str, tuple[Callable[[Node], object], set[str]]] = {
         lambda n: beside(n, "libnvidia-ml"),
         {"libcuda.ldcache"},
     ),
+    "ldcache: so in a directory that ld.so.conf does not name, as /usr/lib64 of RHEL": (
+        lambda n: (n.write("etc/ld.so.conf", ""), beside(n, "libcuda")),
+        {"libcuda.ldcache"},
+    ),
     "ldcache: the second entry is gone": (
         lambda n: n.write("cache", CACHE.format(n.root) + "\tlibcuda.so.1 (libc6,x86-64) => /gone/libcuda.so.1\n"),
         {"libcuda.ldcache"},

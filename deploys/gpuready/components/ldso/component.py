@@ -13,7 +13,7 @@ from posixpath import join
 
 from gpuready.base import resources
 from gpuready.base.step import Script, Step, Steps
-from gpuready.components.ldso.state import DRIVER_DIRS, SONAMES, is_old_link, library_version, newest_versions
+from gpuready.components.ldso.state import BUILT_IN, DRIVER_DIRS, SONAMES, is_old_link, library_version, newest_versions
 from gpuready.contract import ledger
 from gpuready.contract.component import Applies, Change, Component, NotComparable, Value, Values
 from gpuready.model.spec import NodeSpec
@@ -149,7 +149,8 @@ def _stale(state: NodeState, linker: Linker, dirs: tuple[str, ...]) -> tuple[str
 
 
 def _configured(state: NodeState) -> Iterator[str]:
-    """Yield ldconfig's configured directories, without those of 32-bit libraries."""
+    """Yield the directories in which ldconfig looks, without those of 32-bit libraries."""
+    yield from BUILT_IN
     for file in state.glob("/etc/ld.so.conf").values():
         for line in file.text.splitlines():
             directory = line.partition("#")[0].strip().rstrip("/")

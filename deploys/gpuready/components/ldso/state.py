@@ -27,6 +27,8 @@ DRIVER_DIRS = (
     "/usr/lib/wsl/lib",
     "/cm/local/apps/cuda/libs/current/lib64",
 )
+#: Where ldconfig looks without configuration. Packages of RHEL-like distributions put the driver's libraries there.
+BUILT_IN = ("/usr/lib64",)
 
 
 class Linker(Facts):
