@@ -181,10 +181,10 @@ def test_no_wait_is_measured_by_the_time_of_day() -> None:
             "2>/dev/null",
         ],
         "probe/probe": ['echo "clock=$(date +%s)"'],
-        "reconverge/reconverge": [
+        "reconverge/reconverge": ["BEGAN=$(date +%s)"],
+        "reconverge/result": [
             '"$BEGAN" "$(date +%s)" "$boot" "$(text "$DRIVER")"',
             'echo "gpuready_reconverge_last_run_timestamp_seconds $(date +%s)"',
-            "BEGAN=$(date +%s)",
         ],
         "verbs/rdma/look": ['echo "clock=$(date +%s)"'],
     }

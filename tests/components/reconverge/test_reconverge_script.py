@@ -24,11 +24,9 @@ LIB = resources.script("lib/lib")
 DEBIAN = "lib/x86_64-linux-gnu"
 
 
-def function(name: str) -> str:
-    """One function of the script, as it stands there."""
-    start = SCRIPT.index(f"\n{name}() {{") + 1
-    line = SCRIPT[start : SCRIPT.index("\n", start)]
-    return line if line.endswith("}") else SCRIPT[start : SCRIPT.index("\n}\n", start) + 3]
+def part(name: str) -> str:
+    """A part of the script."""
+    return resources.script(f"reconverge/{name}")
 
 
 def run(shell: str, script: str, *words: str) -> str:
@@ -41,7 +39,7 @@ def run(shell: str, script: str, *words: str) -> str:
 
 def quoted(text: str) -> str:
     """What the script makes of a text, as JSON reads it."""
-    made: str = json.loads('"' + run("sh", function("text") + '\ntext "$1"', text) + '"')
+    made: str = json.loads('"' + run("sh", part("result") + '\ntext "$1"', text) + '"')
     return made
 
 
@@ -58,7 +56,7 @@ def test_a_long_text_is_cut_before_it_is_escaped(tail: str) -> None:
 def test_rows_are_json(tmp_path: Path) -> None:
     file = tmp_path / "rows"
     file.write_text('cdi.stale\t/a "b" is\told\ndriver.nodes\t\n')
-    said = run("sh", f'{function("text")}\n{function("rows")}\nrows "$1" check said', str(file))
+    said = run("sh", part("result") + '\nrows "$1" check said', str(file))
     assert json.loads(f"[{said}]") == [
         {"check": "cdi.stale", "said": '/a "b" isold'},
         {"check": "driver.nodes", "said": ""},
@@ -68,7 +66,7 @@ def test_rows_are_json(tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the kernel shows no locks")
 def test_the_holder_of_dpkgs_lock_is_seen(tmp_path: Path) -> None:
     lock = tmp_path / "lock-frontend"
-    script = function("package_manager").replace("/var/lib/dpkg/lock-frontend", str(lock)) + "\npackage_manager"
+    script = part("packages").replace("/var/lib/dpkg/lock-frontend", str(lock)) + "\npackage_manager"
     script = script.replace("/var/lib/dpkg/lock ", f"{tmp_path}/none ")
     assert run("sh", script) == ""
     with lock.open("w") as file:
@@ -100,7 +98,7 @@ def test_the_hook_asks_systemd_only_when_the_driver_is_another_one(shell: str, t
     (tmp_path / "lib/libcuda.so.535.1").touch()
     hook()
     assert calls() == ["--no-block start gpuready-reconverge.service"], "nothing is known yet"
-    stamp = run(shell, function("stamp").replace(*libraries) + '\nstamp; printf "%s\\n" "$NOW"')
+    stamp = run(shell, part("stamp").replace(*libraries) + '\nstamp; printf "%s\\n" "$NOW"')
     assert stamp.split()[-1].endswith("/lib/libcuda.so.535.1")
     (tmp_path / "gpuready/reconverge.stamp").write_text(stamp)
     hook()
@@ -113,13 +111,13 @@ def test_the_hook_asks_systemd_only_when_the_driver_is_another_one(shell: str, t
     assert len(calls()) == 2
 
 
-def begun(tmp_path: Path, directory: Path, *functions: str) -> str:
-    """The beginning of a run that has found nothing yet, with what tells its result and these functions."""
+def begun(tmp_path: Path, directory: Path) -> str:
+    """The beginning of a run that has found nothing yet, with what tells its result."""
     (work := tmp_path / "w").mkdir()
     for file in ("found", "before", "mended", "failed"):
         (work / file).touch()
     head = f"KEEP={tmp_path}; W={work}; MODE=mend; DIRECTORY={directory}; BEGAN=1; DRIVER=580.1"
-    return "\n".join([LIB, head, *map(function, ("text", "rows", "result", "tell", *functions)), ""])
+    return "\n".join([LIB, head, part("result"), ""])
 
 
 @pytest.mark.parametrize("name", [".gpuready.prom.new", "gpuready.prom"])
@@ -130,7 +128,7 @@ def test_no_link_in_node_exporters_directory_is_followed(tmp_path: Path, name: s
         path.mkdir()
     (other / "file").write_text("theirs\n")
     (folder / name).symlink_to({"file": other / "file", "directory": other, "nothing": other / "new"}[kind])
-    assert run("sh", begun(tmp_path, folder, "metric") + "tell ok ''") == ""
+    assert run("sh", begun(tmp_path, folder) + "tell ok ''") == ""
     assert [(path.name, path.read_text()) for path in other.iterdir()] == [("file", "theirs\n")]
     assert [(path.name, path.is_symlink()) for path in folder.iterdir()] == [("gpuready.prom", False)]
     assert 'gpuready_reconverge_stale{check="cdi.spec"} 0\n' in (folder / "gpuready.prom").read_text()
@@ -146,16 +144,13 @@ def test_the_drivers_libraries_are_found(shell: str, folder: str, tmp_path: Path
     files = [tmp_path / folder / f"{library}.so.535.216.03" for library in ("libcuda", "libnvidia-ml")]
     for file in files:
         file.touch()
-    script = function("stamp").replace("/usr/lib", f"{tmp_path}/lib").replace("/proc/driver", f"{tmp_path}/none")
+    script = part("stamp").replace("/usr/lib", f"{tmp_path}/lib").replace("/proc/driver", f"{tmp_path}/none")
     assert run(shell, script + '\nstamp; printf %s "$NOW"').split() == [str(file) for file in files]
 
 
 def guarded(tmp_path: Path, then: str, seconds: float) -> str:
-    """The real guard, with a shorter breath, and what the run does after it."""
-    trap = next(line for line in SCRIPT.splitlines() if line.startswith("trap ") and line.endswith(" EXIT"))
-    begin = begun(tmp_path, Path("/nowhere"), "guard", "unguard")
-    assert begin.count("timeout 900 ") == 1
-    return f"DOG=\n{begin}{trap}\nguard\n{then}".replace("timeout 900 ", f"timeout {seconds} ")
+    """The guard, and what the run does after it."""
+    return begun(tmp_path, Path("/nowhere")) + part("guard") + f"guard {seconds}\n{then}"
 
 
 def test_a_driver_that_hangs_ends_in_a_result(tmp_path: Path) -> None:
@@ -180,7 +175,7 @@ def in_session(session: int) -> list[str]:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no proc(5) to look for what is left")
 @pytest.mark.parametrize("shell", SHELLS)
-@pytest.mark.parametrize("then", ["echo ok", "sleep 0.2; watched=$DOG; unguard; guard; echo ok; exit 3"])
+@pytest.mark.parametrize("then", ["echo ok", "sleep 0.2; watched=$DOG; unguard; guard 900; echo ok; exit 3"])
 def test_nothing_outlives_a_run(shell: str, then: str, tmp_path: Path) -> None:
     """By hand nobody ends what is left: an ssh would wait for it, and its late word would be a wrong one."""
     process = subprocess.Popen(
@@ -202,6 +197,9 @@ def test_an_unknown_word_prints_the_usage(shell: str, words: list[str], tmp_path
 
 
 def test_a_user_other_than_root_is_refused(tmp_path: Path) -> None:
-    script = SCRIPT[: SCRIPT.index("\nLC_ALL=C\n")].replace("$(id -u)", "1000")
-    done = subprocess.run(["sh", "-c", script, "sh", "run"], capture_output=True, text=True, check=False)
+    (tmp_path / "id").write_text("#!/bin/sh\necho 1000\n")
+    (tmp_path / "id").chmod(0o755)
+    (tmp_path / "script").write_text(SCRIPT)
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(["sh", tmp_path / "script", "run"], capture_output=True, text=True, check=False, env=env)
     assert (done.returncode, done.stderr) == (1, "run as root\n")

@@ -26,7 +26,7 @@ np_ecn_marked_roce_packets np_cnp_sent rx_icrc_encapsulated roce_adp_retrans roc
 BNXT = "rx_pkts rx_bytes tx_pkts tx_bytes active_qps"
 PORT = """excessive_buffer_overrun_errors link_downed link_error_recovery port_rcv_data port_rcv_errors port_rcv_packets
 port_xmit_data port_xmit_discards port_xmit_packets port_xmit_wait symbol_error VL15_dropped"""
-RECONVERGE = (Path(__file__).parents[3] / "templates" / "reconverge" / "reconverge.sh.j2").read_text("utf-8")
+RECONVERGE = (Path(__file__).parents[3] / "templates" / "reconverge" / "result.sh.j2").read_text("utf-8")
 #: Of node_exporter itself.
 OTHERS = {"node_textfile_mtime_seconds"}
 
