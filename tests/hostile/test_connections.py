@@ -252,9 +252,15 @@ print(code, Counted.read, out.getvalue())
 
 
 @pytest.mark.fault("endless-line")
-@pytest.mark.parametrize("flood", ["banner_without_end", "packets_before_the_login"])
+@pytest.mark.parametrize(
+    ("flood", "why"),
+    [
+        ("banner_without_end", "the port is open, but no SSH server answered"),
+        ("packets_before_the_login", "the host sent more data than allowed before the login"),
+    ],
+)
 @pytest.mark.parametrize("reader", ["trust", "plan", "jump host"])
-def test_before_the_login_a_host_may_send_little(site: Site, reader: str, flood: str) -> None:
+def test_before_the_login_a_host_may_send_little(site: Site, reader: str, flood: str, why: str) -> None:
     """Whatever else ends the connection in time, gpuready reads no more than the limit."""
     with contextlib.closing(Server(site.server.key, RAW[flood])) as server:
         variables: dict[str, object] = {"ansible_port": server.port}
@@ -264,4 +270,4 @@ def test_before_the_login_a_host_may_send_little(site: Site, reader: str, flood:
         words = ["trust", "--yes"] if reader == "trust" else ["plan"]
         told = site.ran([sys.executable, "-c", READ, *words, "-i", path]).stdout
     code, read, _ = told.split(" ", 2)
-    assert int(code) == 4 and 0 < int(read) <= HANDSHAKE, told
+    assert int(code) == 4 and 0 < int(read) <= HANDSHAKE and why in told, told

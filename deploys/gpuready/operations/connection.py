@@ -180,9 +180,11 @@ def obstacle(error: Exception) -> str:
             return f"its name cannot be resolved ({(e.strerror or str(e)).lower()})"
         if isinstance(e, TimeoutError):
             return "the connection timed out"
-        if re.search("No existing session|protocol banner|protocol version|Invalid packet|sent more than", str(e)):
+        if re.search("No existing session|protocol banner|protocol version|Invalid packet", str(e)):
             return "the port is open, but no SSH server answered"
-    return _cause(str(error) or type(error).__name__)
+        if "more data than allowed" in str(e):
+            return "the host sent more data than allowed before the login"
+    return _cause(getattr(error, "strerror", None) or str(error) or type(error).__name__)
 
 
 def _cause(text: str) -> str:

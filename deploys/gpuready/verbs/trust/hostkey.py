@@ -13,6 +13,7 @@ import paramiko
 from gpuready.base.errors import UnreachableError
 from gpuready.inventory import own_ssh_config
 from gpuready.inventory.hosts import Connection
+from gpuready.operations.connection import obstacle
 from gpuready.operations.knownhosts import KnownHosts
 from gpuready.operations.ssh import BoundedSocket
 
@@ -71,5 +72,4 @@ def fetch(where: Target, known: KnownHosts) -> paramiko.PKey:
             finally:
                 transport.close()
     except (OSError, EOFError, paramiko.SSHException) as e:
-        reason = getattr(e, "strerror", None) or str(e) or type(e).__name__
-        raise UnreachableError(f"{where.name}: {reason}", remedy="is it up, and is the address right?") from None
+        raise UnreachableError(f"{where.name}: {obstacle(e)}", remedy="is it up, and is the address right?") from None
