@@ -41,6 +41,11 @@ class NotComparable(Exception):
     """
 
 
+def unusable(path: str, why: object, more: str = "") -> NotComparable:
+    """Return the refusal of a file that its owner must repair first. ``more``: what else to write there."""
+    return NotComparable(f"{path}: {why}; fix it by hand; it was not changed{more}")
+
+
 def refuse_irregular(path: str, state: NodeState, then: str = "") -> None:
     """Raise :class:`NotComparable` if ``path`` is a directory, a device or a dangling link."""
     if path in state.not_files:

@@ -15,7 +15,7 @@ from gpuready.base import toml_document
 from gpuready.base.toml_document import Path, TomlError
 from gpuready.components.containerd.state import Effective, effective, section
 from gpuready.contract import ledger, need
-from gpuready.contract.component import NotComparable, Value, Values
+from gpuready.contract.component import NotComparable, Value, Values, unusable
 from gpuready.model.state import NodeState
 
 CONFIG = "/etc/containerd/config.toml"
@@ -48,7 +48,7 @@ def read(state: NodeState, path: str) -> dict[str, Any]:
     try:
         return toml_document.read(state.text(path))
     except TomlError as e:
-        raise NotComparable(f"{path}: {e}; fix it by hand; it was not changed") from None
+        raise unusable(path, e) from None
 
 
 def version(document: Mapping[str, Any], found: Effective) -> int:

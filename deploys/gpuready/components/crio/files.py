@@ -11,7 +11,7 @@ from typing import Any
 
 from gpuready.base import toml_document
 from gpuready.base.toml_document import Path, TomlError
-from gpuready.contract.component import NotComparable
+from gpuready.contract.component import unusable
 from gpuready.model.state import NodeState
 
 MAIN = "/etc/crio/crio.conf"
@@ -56,7 +56,7 @@ def read(state: NodeState, path: str) -> dict[str, Any]:
     try:
         return toml_document.read(state.text(path))
     except TomlError as e:
-        raise NotComparable(f"{path}: {e}; CRI-O reads every file there: fix it by hand; it was not changed") from None
+        raise unusable(path, f"{e}; CRI-O reads every file there") from None
 
 
 def effective(state: NodeState, without: str = "") -> Effective:

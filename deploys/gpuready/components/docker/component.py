@@ -28,7 +28,16 @@ from gpuready.components.docker.state import (
 )
 from gpuready.components.toolkit_config.state import RUNTIME
 from gpuready.contract import ignored_containers
-from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Values, refuse_irregular
+from gpuready.contract.component import (
+    Applies,
+    Change,
+    Component,
+    Disruption,
+    NotComparable,
+    Values,
+    refuse_irregular,
+    unusable,
+)
 from gpuready.model.sizes import to_bytes
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Docker as Engine
@@ -203,7 +212,7 @@ def _document(state: NodeState) -> Document:
         json_document.merge(document, dict.fromkeys((PLACES[PATH], PLACES[CDI]), ""))
     except DaemonJsonError as e:
         write = f"; write {_BY_HAND}" if str(e).startswith("runtimes") else ""
-        raise NotComparable(f"{CONFIG}: {e}; fix it by hand; it was not changed{write}") from None
+        raise unusable(CONFIG, e, write) from None
     return document
 
 

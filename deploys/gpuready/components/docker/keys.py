@@ -23,7 +23,7 @@ from gpuready.components.docker.state import (
 )
 from gpuready.components.toolkit_config.state import RUNTIME, RUNTIME_PATH
 from gpuready.contract import ledger
-from gpuready.contract.component import NotComparable, Value, Values, refuse_irregular
+from gpuready.contract.component import NotComparable, Value, Values, refuse_irregular, unusable
 from gpuready.model.sizes import to_bytes
 from gpuready.model.state import Docker as Engine
 from gpuready.model.state import NodeState, Unknown
@@ -231,7 +231,7 @@ def _legible(state: NodeState) -> bool:
     try:
         now = json_document.read(state.files[CONFIG].data if CONFIG in state.files else b"")
     except DaemonJsonError as e:
-        raise NotComparable(f"{CONFIG}: {e}; it contains gpuready's keys: fix it by hand; it was not changed") from None
+        raise unusable(CONFIG, f"{e}; it contains gpuready's keys") from None
     kept = ledger.kept(state, CONFIG)
     if kept is None:
         if any(given(now, key) == value for key, value in _record(state, OURS).items()):

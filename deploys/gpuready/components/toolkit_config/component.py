@@ -17,7 +17,16 @@ from gpuready.base.toml_document import TomlError
 from gpuready.components.toolkit_config import state as toolkit_config
 from gpuready.components.toolkit_config.state import BY_ITSELF, COMPAT, CONFIG, ENVVAR, MODE, VOLUMES
 from gpuready.contract import ledger, owned_keys
-from gpuready.contract.component import Applies, Change, Component, NotComparable, Value, Values, refuse_irregular
+from gpuready.contract.component import (
+    Applies,
+    Change,
+    Component,
+    NotComparable,
+    Value,
+    Values,
+    refuse_irregular,
+    unusable,
+)
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 
@@ -45,7 +54,7 @@ class Config(Component):
             want, document = _wanted(spec), toml_document.read(state.text(CONFIG))
             toolkit_config.merge(state.text(CONFIG), want)
         except TomlError as e:
-            raise NotComparable(f"{CONFIG}: {e}; fix it by hand; it was not changed{e.by_hand}") from None
+            raise unusable(CONFIG, e, e.by_hand) from None
         absent = {
             key for key in want if toolkit_config.given(document, key) is None
         }  # its default may be what is wanted
