@@ -125,7 +125,7 @@ def test_the_gate_expects_those_that_are_lost(case: Case) -> None:
 def test_without_nvidia_smi_the_drivers_own_list_counts() -> None:
     """It lists what is excluded, too."""
     case = CASES["excluded by NVreg_ExcludedGpus"]
-    assert count(node(case, smi=None)).summary.startswith("2 seen")
+    assert count(node(case, smi=None)).summary.startswith("2 GPUs seen")
 
 
 def test_before_a_driver_is_loaded_the_gate_expects_those_that_it_may_get() -> None:

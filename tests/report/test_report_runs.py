@@ -106,7 +106,7 @@ NO_GPU = check("driver.loaded", skip("no NVIDIA GPU on this node"), gpu=True)
 LOADED = check("driver.loaded", passed("the nvidia module 580.95.05 is loaded"), gpu=True)
 COUNTED = check("gpu.count", passed("8 GPUs seen"), gpu=True)
 UNPINNED = check(
-    "gpu.count", warn("8 seen, but the spec does not say how many to expect", "set hardware: {gpus: 8}"), gpu=True
+    "gpu.count", warn("8 GPUs seen, but the spec does not say how many to expect", "set hardware: {gpus: 8}"), gpu=True
 )
 UNSEEN = check("gpu.count", unknown("no GPU found; a GPU that fell off the bus is not listed"), gpu=True)
 STUB = check(

@@ -181,10 +181,12 @@ def _count(spec: NodeSpec, state: NodeState) -> Verdict:
     gone = f", not {', '.join(lost)}" if lost else ""
     if want is None:
         if lost:
-            return fail(f"{seen} of {gpu_count(seen + len(lost))} on the PCI bus seen{gone}", evidence=left_out)
+            return fail(
+                f"the driver lists {seen} of {gpu_count(seen + len(lost))} on the PCI bus{gone}", evidence=left_out
+            )
         if seen:
             remedy = f"set hardware: {{gpus: {seen}}}"
-            return warn(f"{seen} seen, but the spec does not say how many to expect", remedy, left_out)
+            return warn(f"{gpu_count(seen)} seen, but the spec does not say how many to expect", remedy, left_out)
         more = f" ({left_out})" if left_out else ""
         remedy = "set hardware: {gpus: none}, or how many there are"
         return unknown(f"no GPU found; a GPU that fell off the bus is not listed{more}", remedy)
@@ -192,7 +194,7 @@ def _count(spec: NodeSpec, state: NodeState) -> Verdict:
         more = f"set hardware: {{gpus: {seen}}}" if seen > want else ""
         seen_are = ", ".join(listed[:16])
         return fail(f"{seen} of {gpu_count(want)} seen{gone}", more, "; ".join(filter(None, (seen_are, left_out))))
-    return passed(f"GPUs seen: {seen}", left_out)
+    return passed(f"{gpu_count(seen)} seen", left_out)
 
 
 def _model(spec: NodeSpec, state: NodeState) -> Verdict:
