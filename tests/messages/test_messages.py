@@ -30,6 +30,7 @@ def test_the_table_is_whole() -> None:
     assert len(TABLE) >= 120 and len(NOBODYS) >= 40
     assert len({message.title for message in TABLE}) == len(TABLE)
     assert {message.title for message in TABLE} == set(POSTED)
+    assert [text for text in entry.ADVICE.values() if not any(message.fix.startswith(text) for message in TABLE)] == []
     for message in TABLE:
         assert message.cause.endswith(".") and message.fix and not message.fix.endswith("."), message.title
         assert set(message.checks) <= set(BY_ID), message.title
@@ -308,6 +309,8 @@ def test_the_form_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (tmp_path / "one.toml").write_text(f"{row}pattern = 'x'\n{texts}")
     expected = Message("t", "x", "s", ("a.b", "c.d"), "one two", "do it", general=True, also=("y", "z"))
     assert entry.load() == (expected,)
+    (tmp_path / "one.toml").write_text(f"{row}advice = 'failing-call'\n{texts}")
+    assert entry.load()[0].fix == f"{entry.ADVICE['failing-call']}; do it"
     (tmp_path / "two.toml").write_text(f"{row}patern = 'x'\n{texts}")
     with pytest.raises(TypeError, match="patern"):
         entry.load()

@@ -11,11 +11,8 @@ import re
 from collections.abc import Container, Iterator
 from typing import NamedTuple
 
-from gpuready.messages.entry import Message
+from gpuready.messages.entry import ADVICE, Message
 
-_DEBUG = (
-    "run the program with CUDA_LAUNCH_BLOCKING=1 to see which call fails; an Xid 13, 31 or 43 in dmesg belongs to it"
-)
 _XID_PAGE = "docs.nvidia.com/deploy/xid-errors"
 _NVML_PAGE = "docs.nvidia.com/deploy/nvml-api (nvmlReturn_t)"
 _CUDA_PAGE = "docs.nvidia.com/cuda/cuda-runtime-api (cudaError_t)"
@@ -98,11 +95,16 @@ _CUDA_CAUSES = (
         "use a GPU without a display, or shorter pieces of GPU code",
         ("gpu.xid",),
     ),
-    _Cause(range(714, 719), "GPU code of the program crashed. The node is rarely the cause.", _DEBUG, ("gpu.xid",)),
+    _Cause(
+        range(714, 719),
+        "GPU code of the program crashed. The node is rarely the cause.",
+        ADVICE["failing-kernel"],
+        ("gpu.xid",),
+    ),
     _Cause(
         (801,),
         "This GPU, driver or platform does not support a function that the program uses. MIG and virtual GPUs lack some.",
-        "run the program with CUDA_LAUNCH_BLOCKING=1 to see which call fails, and compare with a GPU where it works",
+        f"{ADVICE['failing-call']}, and compare with a GPU where it works",
         ("gpu.mig",),
     ),
     _Cause(
@@ -115,7 +117,7 @@ _CUDA_CAUSES = (
         range(1000),
         "The program, or a library in it, called CUDA wrongly; or an earlier error shows only here. The node is rarely the "
         "cause.",
-        "run the program with CUDA_LAUNCH_BLOCKING=1 to see which call fails first; look for an Xid in dmesg",
+        f"{ADVICE['failing-call']} first; look for an Xid in dmesg",
         ("gpu.xid",),
     ),
 )

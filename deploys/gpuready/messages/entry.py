@@ -6,6 +6,14 @@ from typing import Any, NamedTuple
 from gpuready.base.documents import toml_values
 
 DATA = Path(__file__).parent / "data"
+_CALL = "run the program with CUDA_LAUNCH_BLOCKING=1 to see which call fails"
+#: Beginnings of a fix that several messages share.
+ADVICE = {
+    "failing-call": _CALL,
+    "failing-kernel": f"{_CALL}; an Xid 13, 31 or 43 in dmesg belongs to it",
+    "nccl-last-error": "if the text has no line after 'Last error:', add that line; if it has one, gpuready does not "
+    "know it: run all ranks with NCCL_DEBUG=WARN, and pass the first WARN line of each rank to gpuready explain",
+}
 
 
 class Message(NamedTuple):
@@ -17,6 +25,7 @@ class Message(NamedTuple):
     ``source``: where it was posted or is documented: owner/repo#number, or a page. ``checks``: ids of the checks that
     judge the cause. ``codes``: also found by these codes, such as ``cuda 804``. ``general``: a wrapper of other
     messages, shown only if none of those is found. ``also``: patterns of other texts with the same cause and fix.
+    In the files, ``advice`` names a text of :data:`ADVICE`; the fix begins with it.
 
     A *speaker* has the same fields. Its ``title`` names a program and its ``pattern`` finds a line of that program, of
     which :mod:`gpuready.messages.speakers` asks that it looks like an error. Its ``cause`` says who prints such
@@ -47,6 +56,8 @@ def load(kind: str = "message") -> tuple[Message, ...]:
 
 
 def _message(row: dict[str, Any]) -> Message:
+    shared = row.pop("advice", "")
+    fixes = [ADVICE[shared], row.get("fix", "")] if shared else [row["fix"]]
     lists = {name: tuple(row.get(name, ())) for name in ("checks", "codes", "also")}
-    texts = {name: " ".join(row[name].split()) for name in ("cause", "fix")}
-    return Message(**{"pattern": "", **row, **lists, **texts})
+    texts = {"cause": row["cause"], "fix": "; ".join(filter(None, fixes))}
+    return Message(**{"pattern": "", **row, **lists, **{name: " ".join(text.split()) for name, text in texts.items()}})
