@@ -1,4 +1,4 @@
-"""The plain pyinfra door: pyinfra -y inventories/example.py deploys/converge.py"""
+"""For plain pyinfra: pyinfra -y inventories/example.py deploys/converge.py"""
 
 from pathlib import Path
 

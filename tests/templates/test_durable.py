@@ -58,10 +58,10 @@ def _put(text: str) -> str:
 
 def _again(body: str) -> str:
     """The same in a transaction that fails."""
-    return f'TENTATIVE=1; {body}; undone "$F"'
+    return f'TENTATIVE=1; {body}; roll_back "$F"'
 
 
-#: Where a transaction was undone nothing need be on record.
+#: Where a transaction was rolled back nothing need be on record.
 _IF_RECORDED = 'at "$F"; ! recorded || restore "$F" "$THERE"'
 #: Who calls these says what is wrong.
 _ANY = "."
@@ -73,10 +73,10 @@ CASES = {
     "put through a linked parent": Case(_put(SECOND), linked=True),
     "put where nothing was": Case(_put(SECOND), true=None, may=(None, SECOND)),
     "put over ours": Case(_put(THIRD), _OURS, may=(SECOND, THIRD), new=THIRD),
-    "put, settled": Case(f'TENTATIVE=1; {_put(SECOND)}; settled "$F"', words=_ANY),
-    "put, undone": Case(_again(_put(SECOND)), new=FIRST, back=_IF_RECORDED, words=_ANY),
-    "put over ours, undone": Case(_again(_put(THIRD)), _OURS, may=(SECOND, THIRD), new=SECOND, words=_ANY),
-    "put where nothing was, undone": Case(
+    "put, confirmed": Case(f'TENTATIVE=1; {_put(SECOND)}; confirm "$F"', words=_ANY),
+    "put, rolled back": Case(_again(_put(SECOND)), new=FIRST, back=_IF_RECORDED, words=_ANY),
+    "put over ours, rolled back": Case(_again(_put(THIRD)), _OURS, may=(SECOND, THIRD), new=SECOND, words=_ANY),
+    "put where nothing was, rolled back": Case(
         _again(_put(SECOND)), true=None, may=(None, SECOND), new=None, back=_IF_RECORDED, words=_ANY
     ),
     "drop": Case('drop "$F" "$(sha "$F")"', may=(FIRST, None), new=None),
@@ -140,7 +140,7 @@ class Place:
         ran = self.sh(self.case.body)
         if ran.returncode or ran.stderr:
             found.append(f"the next run: exit {ran.returncode}, {ran.stderr}")
-        if self.content() != self.case.new and "undone" not in self.case.body:
+        if self.content() != self.case.new and "roll_back" not in self.case.body:
             found.append("the next run did not bring the new file")
         found += self.untrue()
         back = self.sh(self.case.back)
@@ -200,7 +200,7 @@ def pool() -> Iterator[ProcessPoolExecutor]:
 @pytest.mark.parametrize("name", CASES)
 def test_a_cut_or_a_failure_at_each_call_that_writes(name: str, pool: ProcessPoolExecutor) -> None:
     errors: tuple[int, ...] = (0, *cut.ERRORS) if name == "put" else (0, errno.ENOSPC)
-    if name in ("put through a linked parent", "put, settled"):  # they fail as put does
+    if name in ("put through a linked parent", "put, confirmed"):  # they fail as put does
         errors = (0,)
     complaints: list[str] = []
     for error in errors:
@@ -300,7 +300,7 @@ def test_an_edit_after_a_run_that_failed_is_the_original(node: Place) -> None:
 
 @pytest.mark.fault("D4")
 def test_the_original_outlives_a_cut_between_two_writes_of_one_transaction(node: Place) -> None:
-    """Docker's writes the file more than once before it is settled; what is there after a cut is none of the user's."""
+    """Docker's writes the file several times before it is confirmed; what a cut leaves there is none of the user's."""
     between = base64.b64encode(THIRD.encode()).decode()
     assert node.sh(f'TENTATIVE=1; {node.case.body}; rewrite "$AT_FILE" {between}; exit 9').returncode == 9
     assert node.content() == THIRD

@@ -52,7 +52,7 @@ class Failed(PyinfraCommand):
         self.error = error
 
     def execute(self, state: Any, host: Host, connector_arguments: Any) -> bool:
-        """Called by pyinfra; prints the error for the plain door."""
+        """Called by pyinfra; prints the error for plain pyinfra."""
         host.log_styled(printable(mask_text(f"{self.error}")), fg="red")
         return False
 
