@@ -16,6 +16,7 @@ import pytest
 
 from gpuready.cli.app import run
 from gpuready.contract.check import Level, passed, skip
+from gpuready.contract.rollout import Share
 from gpuready.operations.events import Event
 from gpuready.result.model import CheckResult, Run
 from tests.command import Exits, write_hosts
@@ -113,6 +114,14 @@ def test_apply_shows_the_plan_and_goes_on_after_yes(hosts: str, played: Played, 
     assert nodes.asked[1].allowed.name == "reload"
     assert "docker: would change on lab1" in told.err
     assert "docker: changed on lab1" in told.out and "would change" not in told.out
+
+
+def test_a_shard_may_use_its_part_of_a_budget(played: Played, exits: Exits, tmp_path: Path) -> None:
+    nodes = played(differing)
+    hosts = write_hosts(tmp_path, "all: {hosts: {lab1: {gpuready: {}}, lab2: {gpuready: {}}}}\n")
+    for shard in ("1/2", "2/2"):
+        exits(0, "apply", "-i", hosts, "--yes", "--shard", shard)
+    assert [asked.share for asked in nodes.asked] == [Share(0, 2), Share(1, 2)]
 
 
 def test_apply_changes_nothing_after_no(hosts: str, played: Played, answer: Answer, exits: Exits) -> None:

@@ -177,7 +177,7 @@ def test_a_document_may_be_hostile(exits: Exits, tmp_path: Path) -> None:
     ("argv", "message"),
     [
         ([], "Missing argument"),
-        (["a", "b", "c"], "unexpected extra argument"),
+        (["a", "b", "c"], "report compares two documents; 3 are given"),
         (["-", "-"], "only one of the documents can be stdin"),
         ([DATA, DATA, "--output", "junit"], "one of human, json"),
         ([DATA, "--output", "yaml"], "no format 'yaml'"),

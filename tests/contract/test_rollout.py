@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gpuready.base.errors import BugError, ConvergeError, UnreachableError
 from gpuready.base.fields import BATCH
-from gpuready.contract.rollout import MAX_FAIL, Batch, Member, Rollout, batches
+from gpuready.contract.rollout import MAX_FAIL, NO_SHARE, WHOLE, Batch, Member, Rollout, Share, batches
 from gpuready.result.exitcode import exit_code
 from gpuready.result.human import human
 from gpuready.result.model import HostResult
@@ -25,9 +25,9 @@ def members(draw: st.DrawFn) -> list[Member]:
     return [Member(f"n{i}", draw(st.booleans()), draw(sizes), draw(racks)) for i in range(count)]
 
 
-def rolled(hosts: list[Member], wish: str, proofs: list[bool]) -> list[Batch]:
+def rolled(hosts: list[Member], wish: str, proofs: list[bool], share: Share = WHOLE) -> list[Batch]:
     """All batches; whether each proved something comes from ``proofs``, and is true after them."""
-    rollout, found, proved = batches(hosts, wish), list[Batch](), None
+    rollout, found, proved = batches(hosts, wish, share), list[Batch](), None
     try:
         while True:
             found.append(rollout.send(proved))
@@ -183,3 +183,62 @@ def test_batches_are_shown_where_there_are_several() -> None:
     assert "affects: trainer (nvcr.io/nvidia/pytorch:26.01-py3)" in shown
     whole.batches = [tuple(m.name for m in whole.hosts)]
     assert "batches" not in human(whole, 0)
+
+
+# --- shards of one run, at the same time
+
+
+@given(members(), SIZES, st.integers(1, 12), st.data())
+def test_all_shards_together_keep_within_the_budget(
+    hosts: list[Member], wish: str, count: int, data: st.DataObject
+) -> None:
+    """Whichever hosts each shard has, and whichever batch of it runs: no more hosts at once than in one run."""
+    plain = [Member(m.name, m.disturbed) for m in hosts]
+    shard_of = {m.name: data.draw(st.integers(0, count - 1)) for m in plain}
+    of_shards = [
+        rolled([m for m in plain if shard_of[m.name] == rank], wish, [], Share(rank, count)) for rank in range(count)
+    ]
+    for stage, word in enumerate(words := wish.split(",")):
+        last = stage == len(words) - 1
+        at_once = sum(
+            max((len(batch) for batch in (found[stage:] if last else found[stage : stage + 1])), default=0)
+            for found in of_shards
+        )
+        whole = len(plain) * int(word[:-1]) // 100 if "%" in word else int(word)
+        assert at_once <= max(whole, count == 1)
+    begun = [name for found in of_shards for batch in found for name in batch]
+    assert len(begun) == len(set(begun))
+
+
+@pytest.mark.parametrize(("budget", "count", "parts"), [
+    ("4", 3, ["2", "1", "1"]), ("1", 3, ["1", "0", "0"]), ("3,25%", 2, ["2,25%", "1,25%"]), ("10%", 2, ["10%", "10%"]),
+])  # fmt: skip
+def test_the_parts_of_a_budget(budget: str, count: int, parts: list[str]) -> None:
+    assert [Share(rank, count).of_budget(budget) for rank in range(count)] == parts
+
+
+def test_by_default_each_shard_begins_with_one_host() -> None:
+    """As one run does: nobody set a budget that the shards could exceed together."""
+    one = [Member(f"n{i}", disturbed=True) for i in range(8)]
+    assert rolled(one, "", [], Share(2, 3)) == rolled(one, "", []) and len(rolled(one, "", [])[0]) == 1
+    calm = [Member(f"n{i}") for i in range(8)]
+    assert rolled(calm, "", [], Share(2, 3)) == [tuple(m.name for m in calm)]
+
+
+def test_a_shard_without_a_share_begins_no_host_and_says_why() -> None:
+    for wish in ("1", "1,100%", "24%"):
+        rollout = Rollout([Member(f"n{i}") for i in range(4)], wish, "0", Share(1, 2))
+        assert list(rollout) == [] and rollout.left == ["n0", "n1", "n2", "n3"] and rollout.why == NO_SHARE
+
+
+def test_max_fail_is_divided() -> None:
+    hosts = [Member(f"n{i}") for i in range(6)]
+    begun: list[list[Batch]] = []
+    for rank in range(2):
+        rollout = Rollout(hosts, "2", "1", Share(rank, 2))
+        begun.append([])
+        for batch in rollout:
+            begun[-1].append(batch)
+            rollout.record(wrong=batch, proved=True)
+    assert begun == [[("n0",), ("n1",)], [("n0",)]]
+    assert rollout.why == "n0 failed, and --max-fail is 1 in all shards, 0 in this one"

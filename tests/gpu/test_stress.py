@@ -26,7 +26,7 @@ from gpuready.model.spec import NodeSpec
 from gpuready.result.changes import changes, human
 from gpuready.result.document import document, read, result_schema
 from gpuready.result.model import CheckResult, HostResult, Run
-from gpuready.verbs.verify.part import PART, LoadedGpu
+from gpuready.verbs.verify.part import PART
 from tests.command import Exits
 
 DATA = Path(__file__).parents[1] / "data" / "stress"
@@ -100,7 +100,7 @@ def test_the_recorded_errors_of_rounding_are_within_the_limits() -> None:
 
 
 def loaded_host(found: Node) -> HostResult:
-    return HostResult("n1", {"stress": tuple(map(LoadedGpu.of, found.gpus))}, outcome="ok")
+    return HostResult("n1", {"stress": tuple(found.gpus), "verify": {}}, outcome="ok")
 
 
 def test_the_result_document_has_every_gpu_and_its_figures() -> None:
@@ -113,7 +113,8 @@ def test_the_result_document_has_every_gpu_and_its_figures() -> None:
     assert (second["index"], second["slot"], second["model"]) == (1, "0000:00:07.0", "NVIDIA H200")
     assert first["figures"]["bf16"] == {"median": 684.288, "min": 603.113, "max": first["figures"]["bf16"]["max"],
                                         "unit": "TFLOP/s"}  # fmt: skip
-    assert first["checksums"]["fp8"] == second["checksums"]["fp8"] and first["errors"] == first["wrong"] == {}
+    assert first["products"]["fp8"]["checksum"] == second["products"]["fp8"]["checksum"]
+    assert first["errors"] == first["wrong"] == {}
     assert result["level"] == "stress" and result["gpu_checks"] == 5
     assert document(*read(json.loads(json.dumps(result)), parts())) == result
 

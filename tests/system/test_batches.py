@@ -1,6 +1,8 @@
 """Many hosts: one proves the change before others follow, and none follows one that went wrong."""
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -81,3 +83,53 @@ def test_a_rack_never_goes_at_once(four: list[Machine], gpuready: Gpuready, inve
     message = gpuready("plan", inventory=where, code=5).document["error"]["message"]
     assert f"maintenance.spread_by: host {d} has no plain value for the variable rack" in message
     assert "rack: NAME for every host" in message
+
+
+@pytest.mark.promise
+def test_shards_side_by_side_are_one_run(
+    four: list[Machine], gpuready: Gpuready, inventory: Inventories, tmp_path: Path
+) -> None:
+    """Three runs at the same time: rack a, with two hosts, is the first shard. They keep within one budget of three."""
+    where = inventory(four, maintenance={"batch": 3, "spread_by": "rack"})
+    names = [machine.name for machine in four]
+    extended(where, {name: {"rack": rack} for name, rack in zip(names, "aabc", strict=True)})
+
+    def in_shards(verb: str, *words: str, code: int) -> Result:
+        """The joined result, whose shards ran side by side."""
+        paths = [tmp_path / f"{verb}{number}.json" for number in (1, 2, 3)]
+        runs = [
+            gpuready.start(verb, *words, "--shard", f"{number}/3", "--output", f"json:{path}", inventory=where,
+                           json_output=False)
+            for number, path in enumerate(paths, 1)
+        ]  # fmt: skip
+        for run in runs:
+            gpuready.finish(run, check_json=False)
+        return joined(*paths, name=verb, code=code)
+
+    def joined(*paths: Path, name: str, code: int) -> Result:
+        return gpuready("report", "--merge", *map(str, paths), *outputs(name), code=code)
+
+    def outputs(name: str) -> list[str]:
+        return [word for form in ("junit", "human") for word in ("--output", f"{form}:{tmp_path / name}.{form}")]
+
+    gpuready("remove", "--yes", inventory=where)
+    plan = in_shards("plan", code=0)
+    assert plan.document["batches"] == [[names[0], names[2], names[3]], [names[1]]], plan.explain()
+    applied = in_shards("apply", "--yes", code=0)
+    assert outcomes(applied, four) == ["changed"] * 4 and list(applied.document["hosts"]) == names
+    assert applied.document["batches"] == plan.document["batches"], applied.explain()
+    settled(gpuready, where)
+
+    four[2].run("apt-mark unhold nvidia-container-toolkit")  # so that verify finds something
+    four[3].run("systemctl stop ssh")
+    whole = gpuready("verify", "--passive", *outputs("whole"), inventory=where)
+    parts = in_shards("verify", "--passive", code=whole.code)
+    assert whole.code == 4 and outcomes(parts, four) == ["ok", "ok", "would_change", "unreachable"], parts.explain()
+    for form in ("junit", "human"):
+        one, other = (
+            re.sub(r'time="[0-9.]+"|[0-9.]+ s\b', "", (tmp_path / f"{name}.{form}").read_text())
+            for name in ("whole", "verify")
+        )
+        assert other == one, form
+    lost = joined(tmp_path / "verify1.json", tmp_path / "verify3.json", name="lost", code=4)
+    assert "shard 2/3 is missing: its result was not given" in lost.host(names[2])["notes"], lost.explain()

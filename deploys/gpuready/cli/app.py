@@ -32,7 +32,7 @@ VERBS = {
     "docker-args": "Print docker run options for each host.",
     "render": "Print configuration for monitoring, Kubernetes, Slurm or a cloud.",
     "example": "Print a training script for several nodes, or its launcher.",
-    "report": "Show a result in any format, or what changed between two.",
+    "report": "Show a result in any format, what changed between two, or shards as one.",
     "completion": "Print a shell completion script.",
     "schema": "Print the JSON Schema of the inventory or of the result.",
 }

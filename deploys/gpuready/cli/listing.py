@@ -19,7 +19,9 @@ def list_hosts(verb: str, given: Mapping[str, Any]) -> int:
             "--list-hosts prints only names, without --output", remedy="use gpuready inventory --output json"
         )
     shared = ("inventory", "limit", "ansible", "allow_exec", "allow_read", "color", "extra_vars")
-    found = request(verb, host=given.get("host"), secrets=False, **{name: given[name] for name in shared})
+    found = request(
+        verb, host=given.get("host"), shard=given.get("shard"), secrets=False, **{name: given[name] for name in shared}
+    )
     found.tell_skipped()
     for note in dict.fromkeys(note for entry in found.entries for note in entry.notes):
         say(f"note: {note}", err=True)

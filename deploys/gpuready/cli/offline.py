@@ -22,11 +22,11 @@ from gpuready.run.evaluate import compared, judged, plan_batches
 def offline(wanted: Request, path: str) -> Run:
     """Compare and judge every host of the inventory whose state is in the file; the others are not attempted."""
     began = time.monotonic()
-    states = read_states(path, [entry.name for entry in wanted.entries])
-    run = Run(wanted.verb, [_host(entry, states, wanted) for entry in wanted.entries], part=wanted.part)
-    plan_batches(run, {entry.name: entry for entry in wanted.entries}, wanted.batch)
-    run.source = f"{', '.join(wanted.sources)}, states from {path}"
-    run.leave_alone(wanted.skipped)
+    states = read_states(path, [entry.name for entry in wanted.entries]) if wanted.entries else {}  # an empty shard
+    run = Run(wanted.verb, [_host(entry, states, wanted) for entry in wanted.entries])
+    plan_batches(run, {entry.name: entry for entry in wanted.entries}, wanted.batch, wanted.share)
+    wanted.complete(run)
+    run.source = f"{run.source}, states from {path}"
     run.seconds = time.monotonic() - began
     return run
 

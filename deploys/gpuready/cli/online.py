@@ -45,10 +45,8 @@ def online(wanted: Request, *, verb: str = "", passive: bool = False, using: Cal
 
 
 def _finished(run: Run, wanted: Request) -> Run:
-    run.leave_alone(wanted.skipped)
-    run.part = wanted.part
-    run.source, run.removing, run.selected = ", ".join(wanted.sources), wanted.verb == "remove", wanted.selected
-    return run
+    run.removing = wanted.verb == "remove"
+    return wanted.complete(run)
 
 
 def _on_workers(wanted: Request, verb: str, passive: bool) -> Run:
@@ -77,6 +75,7 @@ def _access(wanted: Request, observer: Observer | None = None) -> Access:
         probe_timeout=wanted.probe_timeout,
         selected=wanted.selected,
         allowed=wanted.allowed,
+        share=wanted.share,
         observer=observer,
     )
 

@@ -136,6 +136,22 @@ _HOSTS = (
     COLOR,
 )  # fmt: skip
 
+SHARD = click.option("--shard", metavar="K/N",
+                     help="Only shard K of N: each host is in one of them. report --merge joins them.")  # fmt: skip
+_SHARDED = (*_HOSTS[:2], SHARD, *_HOSTS[2:])
+
+
+def _no_shard(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    """Refuse ``--shard`` for a verb that works on one host, or compares hosts with each other."""
+    if value is not None:
+        raise UsageError(
+            f"{ctx.command_path} does not accept --shard: it needs one host, or all of them together",
+            remedy="leave out --shard; --limit GROUP chooses hosts that belong together, such as a rack",
+        )
+
+
+_NO_SHARD = click.option("--shard", hidden=True, expose_value=False, callback=_no_shard)
+
 
 def output(forms: Sequence[str]) -> Callable[[F], F]:
     """``--output``, of a verb's formats."""
@@ -216,12 +232,14 @@ def _all(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 hosts = _all(*_HOSTS)
 #: For ``gpuready inventory``.
-inventory_options = _all(*_HOSTS, output(LISTING_FORMATS))
+inventory_options = _all(*_SHARDED, output(LISTING_FORMATS))
 #: For the verbs that connect and compare.
-run_options = _all(*_HOSTS, _OUTPUT, *_COMPONENTS, *_REACH, *_WORKERS)
+run_options = _all(*_SHARDED, _OUTPUT, *_COMPONENTS, *_REACH, *_WORKERS)
 consent_options = _all(*_CONSENT)
 change_options = _all(*_CONSENT, _MAX_FAIL)
 #: For the verbs that read the nodes, and know no components.
-probe_options = _all(*_HOSTS, _OUTPUT, *_REACH)
-status_options = _all(*_HOSTS, output(LISTING_FORMATS), *_REACH)
-fabric_options = _all(*_HOSTS, output(MATRIX_FORMATS), *_REACH)
+probe_options = _all(*_HOSTS, _OUTPUT, *_REACH, _NO_SHARD)
+#: The same, for verbs that read each node by itself.
+each_options = _all(*_SHARDED, _OUTPUT, *_REACH)
+status_options = _all(*_SHARDED, output(LISTING_FORMATS), *_REACH)
+fabric_options = _all(*_HOSTS, output(MATRIX_FORMATS), *_REACH, _NO_SHARD)

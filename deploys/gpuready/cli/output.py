@@ -106,7 +106,7 @@ def deliver(run: Run, wanted: Sequence[Target], *, color: str = "auto", detailed
         from gpuready.result.page import problem
 
         complain(problem(run.error.message, run.error.remedy, color=use_color(color, sys.stderr)))
-    told = not run.hosts and not run.parts  # stderr has shown the error
+    told = not run.hosts and run.error is not None and not run.parts  # stderr has shown the error
     run.ended = run.ended or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     rendered = [
         (target, render(run, code, target.form, color=target.path is None and use_color(color, sys.stdout)))

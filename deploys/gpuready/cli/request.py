@@ -1,18 +1,22 @@
 """What a command line asks for: the options checked, the inventory read, the hosts and components chosen."""
 
+import hashlib
+import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gpuready import __version__
 from gpuready.base.errors import UsageError, did_you_mean
 from gpuready.base.fields import BATCH
 from gpuready.cli.output import Target, deliver, targets, tell_skipped
 from gpuready.contract.component import Disruption
-from gpuready.contract.rollout import MAX_FAIL
+from gpuready.contract.rollout import MAX_FAIL, WHOLE, Share
 from gpuready.inventory.extra import Extra, extra_values
-from gpuready.inventory.hosts import HostEntry, Skipped, load
+from gpuready.inventory.hosts import HostEntry, Hosts, Skipped, load
+from gpuready.inventory.shards import parse_shard, shards
 from gpuready.model import probe
-from gpuready.result.model import NO_PART, Run, VerbPart
+from gpuready.result.model import NO_PART, Run, Shard, VerbPart
 from gpuready.run.access import Workers
 
 
@@ -20,7 +24,8 @@ from gpuready.run.access import Workers
 class Request:
     """What was asked for: the hosts, the components (None: all), what may happen, and where the result goes.
 
-    ``skipped``: hosts that were not chosen. ``part``: what the verb adds to the result.
+    ``skipped``: hosts that were not chosen. ``part``: what the verb adds to the result. ``shard``: the one that has
+    these hosts. ``share``: its part of each budget.
     """
 
     verb: str
@@ -34,12 +39,28 @@ class Request:
     batch: str
     max_fail: str
     part: VerbPart = NO_PART
+    shard: Shard | None = None
+    share: Share = WHOLE
     host_keys: str = "strict"
     parallel: int = 64
     probe_timeout: int = probe.TIMEOUT
     ask_become_pass: bool = False
     verbose: int = 0
     workers: Workers = field(default_factory=Workers)
+
+    def complete(self, run: Run) -> Run:
+        """Add what only the command line knows: the source, the verb's part, the shard, and who was not chosen."""
+        run.source, run.part, run.selected, run.shard = ", ".join(self.sources), self.part, self.selected, self.shard
+        if self.shard is not None and self.share.of > 1 and run.verb in ("plan", "apply", "remove"):
+            run.shard = replace(self.shard, budgets=self._budgets())
+        run.leave_alone(self.skipped)
+        return run
+
+    def _budgets(self) -> tuple[str, ...]:
+        """What this shard may use of each budget that somebody set."""
+        given = [("--batch", self.batch), ("--max-fail", "" if self.max_fail == "0" else self.max_fail)]
+        given += [("maintenance.batch", entry.spec.maintenance.batch or "") for entry in self.entries]
+        return tuple(dict.fromkeys(f"{self.share.of_budget(text)} of {name} {text}" for name, text in given if text))
 
     def deliver(self, run: Run, *, detailed: bool = False) -> int:
         """Write the result to each output, and return the exit code. ``detailed``: see ``--detailed-exitcode``."""
@@ -57,6 +78,7 @@ def request(
     *,
     inventory: Sequence[str],
     limit: Sequence[str],
+    shard: str | None = None,
     host: str | None = None,
     allow_exec: bool,
     allow_read: Sequence[str],
@@ -111,6 +133,7 @@ def request(
             "--ask-become-pass: a password that is typed here is not sent to workers",
             remedy="ansible_become_password: env:GPUREADY_NAME in the inventory, which each worker reads",
         )
+    number, count = parse_shard(shard) if shard is not None else (0, 0)
     outputs = targets(output, default_output, part.formats)
     selected = selection(only, skip)
     extra = extra_values([Extra(*each) for each in extra_vars])
@@ -125,10 +148,27 @@ def request(
         extra=extra,
         secrets=secrets,
     )
+    mine, share = (None, WHOLE) if shard is None else _shard(found, number, count)
+    chosen, skipped = found.chosen, found.skipped
+    if mine is not None:
+        chosen = tuple(entry for entry in chosen if mine.hosts[entry.name] == number)
+        skipped = skipped if number == 1 else ()  # nothing is done on them
     return Request(
-        verb, tuple(inventory), found.chosen, found.skipped, selected, outputs, color, Disruption[allow_disruption],
-        batch, max_fail, part, workers=where, **reach,
+        verb, tuple(inventory), chosen, skipped, selected, outputs, color, Disruption[allow_disruption],
+        batch, max_fail, part, mine, share, workers=where, **reach,
     )  # fmt: skip
+
+
+def _shard(found: Hosts, index: int, count: int) -> tuple[Shard, Share]:
+    """Return a shard of these hosts, and its part of each budget: shards without hosts need none."""
+    from gpuready.contract.node_record import spec_hash
+
+    hosts = shards(found.chosen, count)
+    specs = [[__version__], *([entry.name, spec_hash(entry.spec)] for entry in found.chosen)]
+    digest = hashlib.sha256(json.dumps(specs).encode()).hexdigest()
+    working = sorted({hosts[entry.name] for entry in found.chosen})
+    share = Share(working.index(index), len(working)) if index in working else WHOLE
+    return Shard(index, count, hosts, digest), share
 
 
 def _check_ids() -> Collection[str]:

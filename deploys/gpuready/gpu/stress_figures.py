@@ -9,11 +9,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import Annotated, Any
 
 from gpuready.base.documents import DocumentError, read_json
 from gpuready.base.errors import brief
-from gpuready.base.part import Amount, Part
+from gpuready.base.part import Amount, Count, OneOf, Part
 from gpuready.gpu.thresholds import load
 
 FORMATS = ("fp32", "tf32", "bf16", "fp16", "fp8")
@@ -41,39 +41,45 @@ class Figure(Part):
 
 
 @dataclass(frozen=True)
-class Product:
-    """The matrix products in one format. ``different``: passes whose bits differ from the first one."""
+class Product(Part):
+    """verify --level stress: the matrix products in one format."""
 
     checksum: str
-    different: int
-    residual: float
+    """The checksum of the first product."""
+    different: Count
+    """The passes whose bits differ from the first one."""
+    residual: Amount
+    """The relative error."""
 
 
 @dataclass
-class Gpu:
-    """One GPU: its place, its figures by metric, and what went wrong on it.
+class Gpu(Part):
+    """verify --level stress: one GPU."""
 
-    ``slot``: its PCI address. ``capped``: its power limit is below the default. ``peer``: the GPU to which its
-    copies are slowest. ``errors``: phase -> why it has no figure. ``wrong``: metric -> a wrong result (no product).
-    """
-
-    index: int
+    index: Count
+    """Its number on the node, as nvidia-smi has it."""
     uuid: str
+    """Its UUID."""
     slot: str
+    """Its PCI address."""
     model: str
+    """Its name, as nvidia-smi has it."""
     mig: bool
+    """MIG is on."""
     capped: bool
+    """Its power limit is below the default."""
     software: str = ""
+    """The versions of torch, CUDA and NCCL; empty: torch did not start."""
     figures: dict[str, Figure] = field(default_factory=dict)
-    products: dict[str, Product] = field(default_factory=dict)
+    """By fp32, tf32, bf16, fp16, fp8 (matrix products), memory, to_gpu, from_gpu, peer, reduce."""
+    products: dict[Annotated[str, OneOf(FORMATS)], Product] = field(default_factory=dict)
+    """The products of each format."""
     peer: str = ""
+    """The GPU to which its copies are slowest."""
     errors: dict[str, str] = field(default_factory=dict)
+    """What did not run, and why."""
     wrong: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def checksums(self) -> dict[str, str]:
-        """The checksum of the product of each format."""
-        return {name: product.checksum for name, product in self.products.items()}
+    """Wrong results other than a product's."""
 
     def __str__(self) -> str:
         return f"GPU {self.index} ({self.uuid}, {self.slot})"

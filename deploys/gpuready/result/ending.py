@@ -75,6 +75,8 @@ def host_counts(run: Run, host: HostResult) -> str:
 
 def ending(run: Run, code: int, paint: Painter) -> str:
     """The last line: ``OK, 0 GPU checks ...`` or ``NOT OK ...`` with the exit code and its meaning."""
+    if run.shard is not None and not run.hosts and run.error is None:
+        return f"{paint('green', 'OK')}: nothing to do, {run.shard} has no host{_left(run)}"
     if tally := run.part.tally(run):
         good = paint("green", "OK") if not code else paint("red", "NOT OK")
         return f"{good}: {tally}{_left(run)}" + (f"; exit {code} ({meaning(code, run.verb)})" if code else "")

@@ -85,12 +85,14 @@ def _diffs(run: Run, paint: Painter) -> Iterator[list[str]]:
 
 
 def _batches(run: Run) -> list[str]:
+    budgets = run.shard.budgets if run.shard is not None else ()
+    budget = labelled("budget", f"{run.shard} has {'; '.join(budgets)}" if budgets else "", "  ")
     if len(run.batches) < 2 or run.diff_shown:
-        return []
+        return budget
     shown = [f"{number}: {hostlist(batch)}" for number, batch in enumerate(run.batches[:_MOST_BATCHES], 1)]
     more = len(run.batches) - _MOST_BATCHES
     hosts = "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
-    return [f"in {len(run.batches)} batches, one after another", *labelled("hosts", hosts, "  ")]
+    return [f"in {len(run.batches)} batches, one after another", *labelled("hosts", hosts, "  "), *budget]
 
 
 def _classes(block: DiffBlock) -> list[str]:

@@ -292,6 +292,25 @@ class HostResult(Host):
         self.state, self.probed, self.examined = state, True, bool(state.active)
 
 
+@dataclass(frozen=True)
+class Shard(Part):
+    """--shard: the part of the hosts that this run has."""
+
+    index: Count
+    """Its number, from 1."""
+    count: Count
+    """The number of shards."""
+    hosts: dict[str, int]
+    """The hosts of all shards, and the shard of each."""
+    specs: str
+    """The SHA-256 of the specs of all hosts, and of the release of gpuready: all shards of one run have the same."""
+    budgets: tuple[str, ...] = ()
+    """plan, apply, remove: what this shard may use of each budget."""
+
+    def __str__(self) -> str:
+        return f"shard {self.index}/{self.count}"
+
+
 @dataclass(kw_only=True)
 class Summary(Part):
     """All of the document that is not about a single host; jsonl: the last line."""
@@ -312,6 +331,8 @@ class Summary(Part):
     """When the result was written, UTC, such as 2026-11-22T21:00:00Z."""
     source: str | None = field(default=None, metadata=OPTIONAL)
     """The inventory, as the command line names it."""
+    shard: Shard | None = field(default=None, metadata=OPTIONAL)
+    """The shard, if the run has one of several (--shard)."""
 
 
 Block = Iterable[str]
@@ -377,6 +398,9 @@ class VerbPart:
     def fails(self, run: Run) -> bool:
         """Whether the exit code is 3."""
         return any(map(self.failing, run.hosts))
+
+    def joined(self, run: Run) -> None:
+        """Judge again what depends on all hosts: the run consists of shards, which judged it for themselves."""
 
     def suites(self, run: Run) -> Iterable[Suite]:
         """JUnit: suites in addition to those of hosts."""
@@ -444,7 +468,8 @@ class Run(Summary):
     @property
     def shown_source(self) -> str:
         """What was read, for a headline: without the comma that makes one name a list of hosts (`-i gpu01,`)."""
-        return re.sub(r",(?=,|$)", "", self.source or "")
+        source = re.sub(r",(?=,|$)", "", self.source or "")
+        return f"{source}, {self.shard}" if self.shard else source
 
     @property
     def interrupted(self) -> bool:
@@ -472,8 +497,11 @@ class Run(Summary):
         self.conclude()
 
     def conclude(self) -> None:
-        """An apply that skipped every host has converged nothing: an error, and no success that nobody notices."""
-        idle = bool(self.hosts) and all(host.outcome == "skipped" for host in self.hosts)
+        """An apply that skipped every host has converged nothing: an error, and no success that nobody notices.
+
+        A shard may have only such hosts.
+        """
+        idle = bool(self.hosts) and all(host.outcome == "skipped" for host in self.hosts) and self.shard is None
         if self.verb == "apply" and idle and self.error is None:
             from gpuready.contract.check import DECIDE, UNDECIDED
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuready.contract.component import Disruption
+from gpuready.contract.rollout import WHOLE, Share
 from gpuready.model import probe
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 class Access:
     """How hosts are reached, and what a run may do there.
 
-    ``selected``: names of components (None: all). ``probe_timeout``: seconds. ``patience``: seconds to wait for the
-    lock of a node that another run holds.
+    ``selected``: names of components (None: all). ``share``: its part of each budget. ``probe_timeout``: seconds.
+    ``patience``: seconds to wait for the lock of a node that another run holds.
     """
 
     host_keys: str = "strict"
@@ -26,6 +27,7 @@ class Access:
     probe_timeout: int = probe.TIMEOUT
     selected: frozenset[str] | None = None
     allowed: Disruption = Disruption.restart
+    share: Share = WHOLE
     observer: Observer | None = None
     patience: float = 0
 

@@ -137,7 +137,7 @@ class Cluster:
         nowhere = Located(None, Where(""))
         self.entries = {entry.name: replace(entry, given=nowhere) for entry in entries}
         self.results = {entry.name: HostResult(entry.name, notes=list(entry.notes)) for entry in entries}
-        self._access = replace(access, patience=PATIENCE)
+        self._access, self.share = replace(access, patience=PATIENCE), access.share
         self._id = f"gpuready-{secrets.token_hex(8)}"
         self._news: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         client.subscribe_topic(self._id, lambda event: self._news.put(json.loads(event[1])))
@@ -251,7 +251,7 @@ def plan(cluster: Cluster, *, verb: str = "plan", batch: str = "", back: bool = 
     def work(run: Run) -> None:
         cluster.each("gpuready.run.converge:plan", list(cluster.entries), verb=verb, back=back)
         run.hosts = list(cluster.results.values())
-        plan_batches(run, cluster.entries, batch)
+        plan_batches(run, cluster.entries, batch, cluster.share)
 
     return cluster.work(verb, work)
 
@@ -269,8 +269,8 @@ def apply(cluster: Cluster, *, batch: str = "", max_fail: str = "0", back: bool 
     def work(run: Run) -> None:
         cluster.each("gpuready.run.converge:look_first", list(cluster.entries), back=back)
         run.hosts = list(cluster.results.values())
-        members = plan_batches(run, cluster.entries, batch)
-        rollout = Rollout(members, batch, max_fail)
+        members = plan_batches(run, cluster.entries, batch, cluster.share)
+        rollout = Rollout(members, batch, max_fail, cluster.share)
         roll_out(
             rollout,
             cluster.results,

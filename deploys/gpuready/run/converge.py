@@ -38,7 +38,7 @@ def plan(fleet: Fleet, *, verb: str = "plan", batch: str = "", back: bool = Fals
 
     def work(run: Run) -> None:
         fleet.each(partial(look, fleet, verb, read, back))
-        plan_batches(run, fleet.entries, batch)
+        plan_batches(run, fleet.entries, batch, fleet.share)
 
     return fleet.work(verb, work)
 
@@ -69,10 +69,10 @@ def apply(fleet: Fleet, *, batch: str = "", max_fail: str = "0", back: bool = Fa
 
     def work(run: Run) -> None:
         _look_first(fleet, run, back)
-        members = plan_batches(run, fleet.entries, batch)
+        members = plan_batches(run, fleet.entries, batch, fleet.share)
         if members:
             _prepare(fleet, [member.name for member in members], back)
-            roll_out(Rollout(members, batch, max_fail), fleet.results, lambda names: _change(fleet, names, back))
+            roll_out(Rollout(members, batch, max_fail, fleet.share), fleet.results, lambda names: _change(fleet, names, back))
 
     return fleet.work("remove" if back else "apply", work)
 

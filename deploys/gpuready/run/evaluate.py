@@ -14,7 +14,7 @@ from gpuready.contract.compare import Plan
 from gpuready.contract.component import Disruption
 from gpuready.contract.config_checks import matches
 from gpuready.contract.permission import permissions
-from gpuready.contract.rollout import Member, Rollout, batches
+from gpuready.contract.rollout import NO_SHARE, WHOLE, Member, Rollout, Share, batches
 from gpuready.inventory.hosts import HostEntry
 from gpuready.model.spec import DrainByKubectl, DrainCommands
 from gpuready.result.model import CheckResult, ComponentResult, HostResult, Run
@@ -106,14 +106,18 @@ def look_back(plan: Plan, touched: Sequence[Attempt]) -> None:
             )
 
 
-def plan_batches(run: Run, entries: Mapping[str, HostEntry], given: str) -> list[Member]:
-    """Return the hosts to change, and store their batches in the run."""
+def plan_batches(run: Run, entries: Mapping[str, HostEntry], given: str, share: Share = WHOLE) -> list[Member]:
+    """Return the hosts to change, and store their batches in the run. A plan names the hosts that are in none."""
     members = []
     for host in run.hosts:
         if host.outcome == "would_change":
             sizes = entries[host.name].spec.maintenance.batch or ""
             members.append(Member(host.name, host.disturbed, sizes, entries[host.name].spread))
-    run.batches = list(batches(members, given))
+    run.batches = list(batches(members, given, share))
+    begun = {name for batch in run.batches for name in batch}
+    for host in run.hosts if run.verb == "plan" else ():
+        if host.outcome == "would_change" and host.name not in begun:
+            host.notes.append(NO_SHARE)
     return members
 
 

@@ -56,7 +56,7 @@ class Fleet:
         self.entries = {entry.name: entry for entry in entries}
         self.results = {entry.name: HostResult(entry.name, notes=list(entry.notes)) for entry in entries}
         self.selected, self.allowed, self.probe_timeout = access.selected, access.allowed, access.probe_timeout
-        self.progress = progress
+        self.progress, self.share = progress, access.share
         self.keeps: Callable[[HostResult], bool] = lambda result: False
         self.room = _connections(len(entries))
         """How many connections may be open at once."""

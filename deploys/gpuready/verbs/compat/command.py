@@ -13,7 +13,7 @@ from gpuready.base.errors import UsageError, did_you_mean
 from gpuready.base.versions import Version, dotted, numbers
 from gpuready.cli.complete import files
 from gpuready.cli.main import held
-from gpuready.cli.options import STATE, Verb, probe_options
+from gpuready.cli.options import STATE, Verb, each_options
 from gpuready.cli.output import deliver, targets
 from gpuready.compat.answer import answers
 from gpuready.cuda import tables
@@ -96,7 +96,7 @@ _UNASKED = (
     "entrypoint), and show which libcuda it gets and why. Docker must have the image; it is never pulled. gpuready "
     "leaves the toolkit's configuration as it is, and removes the container. Repeatable.",
 )
-@probe_options
+@each_options
 @STATE
 def command(**given: Any) -> int:
     """The exit code."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from gpuready.cli.options import STATE, HostVerb, probe_options
+from gpuready.cli.options import STATE, HostVerb, each_options
 
 _HELP = """Print the docker run options that give a container GPUs, shared memory and RDMA on each host.
 
@@ -18,7 +18,7 @@ It reads the current state of the host. If Docker provides no GPUs yet (exit 3),
 
 
 @click.command("docker-args", cls=HostVerb, help=_HELP)
-@probe_options
+@each_options
 @STATE
 def command(state: str | None, **given: Any) -> int:
     """The exit code."""

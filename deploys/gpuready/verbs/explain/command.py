@@ -18,7 +18,7 @@ import click
 from gpuready.base.errors import UsageError, did_you_mean
 from gpuready.catalogue import BY_ID
 from gpuready.cli.complete import explained
-from gpuready.cli.options import STATE, Verb, probe_options
+from gpuready.cli.options import STATE, Verb, each_options
 from gpuready.cli.sink import say
 from gpuready.contract.check import DECIDE, Check, Judged, Level, skip, unknown
 from gpuready.contract.component import Component
@@ -69,7 +69,7 @@ class _Answer:
 
 @click.command("explain", cls=Verb, help=_HELP)
 @click.argument("text", metavar="[ID|TEXT|-]", nargs=-1, shell_complete=explained)
-@probe_options
+@each_options
 @STATE
 def command(text: tuple[str, ...], state: str | None, **given: Any) -> int:
     """Print the text; with hosts, also the verdicts. The exit code."""

@@ -28,6 +28,5 @@ def command(**given: Any) -> int:
     run = Run("inventory", [
         HostResult(entry.name, {"inventory": listed(entry)}, outcome="ok", notes=list(entry.notes))
         for entry in wanted.entries
-    ], part=PART)  # fmt: skip
-    run.leave_alone(wanted.skipped)
-    return wanted.deliver(run)
+    ])  # fmt: skip
+    return wanted.deliver(wanted.complete(run))

@@ -87,4 +87,5 @@ def _shown(setting: Setting) -> str:
 
 
 def _ending(run: Run) -> str:
-    return f"{count(len(run.hosts), 'host')} chosen, {len(run.unmanaged)} skipped"
+    shard = f" ({run.shard})" if run.shard is not None else ""
+    return f"{count(len(run.hosts), 'host')} chosen, {len(run.unmanaged)} skipped{shard}"

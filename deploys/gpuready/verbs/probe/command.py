@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from gpuready.cli.options import HostVerb, probe_options
+from gpuready.cli.options import HostVerb, each_options
 
 _HELP = """Read the nodes and print their states as JSON, with secrets masked. Nothing changes.
 
@@ -16,7 +16,7 @@ _HELP = """Read the nodes and print their states as JSON, with secrets masked. N
 
 
 @click.command("probe", cls=HostVerb, help=_HELP)
-@probe_options
+@each_options
 def command(**given: Any) -> int:
     from gpuready.cli.online import only_read
     from gpuready.cli.request import request

@@ -11,7 +11,7 @@ import click
 from paramiko import PKey
 
 from gpuready.base.errors import GpureadyError, UnreachableError, UsageError
-from gpuready.cli.options import HostVerb, hosts
+from gpuready.cli.options import SHARD, HostVerb, hosts
 from gpuready.cli.request import request
 from gpuready.cli.sink import say
 from gpuready.inventory.connection import LOCAL
@@ -48,6 +48,7 @@ class Offer:
 
 @click.command("trust", cls=HostVerb, help=_HELP)
 @hosts
+@SHARD
 @click.option("-y", "--yes", is_flag=True, help="Store the keys without asking. Required without a terminal.")
 @click.option("--replace", is_flag=True, help="Replace keys that have changed, or whose certificate is not valid.")
 def command(yes: bool, replace: bool, **given: Any) -> int:
@@ -89,7 +90,7 @@ def _offer(entry: HostEntry) -> Offer:
 
 
 def _table(offers: Sequence[Offer]) -> list[str]:
-    width = max(map(len, (offer.host for offer in offers)))
+    width = max((len(offer.host) for offer in offers), default=0)
     found = []
     for offer in offers:
         if offer.where is None or offer.key is None or offer.judgement is None:

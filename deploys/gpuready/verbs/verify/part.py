@@ -3,48 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any
 
-from gpuready.base.part import Count, Part
-from gpuready.gpu.stress_figures import Figure, Gpu, margin
+from pydantic import ValidationError
+
+from gpuready.gpu.stress_figures import Gpu, margin
 from gpuready.result.findings import Changed
-from gpuready.result.model import HostResult, VerbPart
+from gpuready.result.model import CheckResult, HostResult, Run, VerbPart
 
-
-@dataclass(frozen=True)
-class LoadedGpu(Part):
-    """verify --level stress: one GPU."""
-
-    index: Count
-    """Its number on the node, as nvidia-smi has it."""
-    uuid: str
-    """Its UUID."""
-    slot: str
-    """Its PCI address."""
-    model: str
-    """Its name, as nvidia-smi has it."""
-    capped: bool
-    """Its power limit is below the default."""
-    software: str
-    """The versions of torch, CUDA and NCCL; empty: torch did not start."""
-    figures: dict[str, Figure]
-    """By fp32, tf32, bf16, fp16, fp8 (matrix products), memory, to_gpu, from_gpu, peer, reduce."""
-    checksums: dict[str, str]
-    """The checksum of the product of each format."""
-    errors: dict[str, str]
-    """What did not run, and why."""
-    wrong: dict[str, str]
-    """Wrong results other than a product's."""
-
-    @classmethod
-    def of(cls, gpu: Gpu) -> LoadedGpu:
-        return cls(
-            gpu.index, gpu.uuid, gpu.slot, gpu.model, gpu.capped, gpu.software, gpu.figures, gpu.checksums, gpu.errors,
-            gpu.wrong,
-        )  # fmt: skip
-
-    def __str__(self) -> str:
-        return f"GPU {self.index} ({self.uuid}, {self.slot})"
+if TYPE_CHECKING:
+    from gpuready.model.spec import NodeSpec
 
 
 class VerifyPart(VerbPart):
@@ -63,14 +32,43 @@ class VerifyPart(VerbPart):
                     name, detail = f"{gpu}: {WORDS[metric]}", f"{share * 100:+.0f} %"
                     yield Changed("figure", name, str(old[metric]), str(now), detail, worse=share < 0)
 
+    def joined(self, run: Run) -> None:
+        """Compare the GPUs under load again: each shard could compare only its own."""
+        under_load = [host for host in run.hosts if _loaded(host)]
+        if not under_load:
+            return
+        from gpuready.gpu.stress import RUN, Node, Nodes
+
+        together = Nodes({host.name: Node(gpus=list(_loaded(host))) for host in under_load})
+        for host in under_load:
+            judged = (each for each in together.judge(host.name, _spec(host), date.today()) if each.check is not RUN)
+            again = {each.check.id: CheckResult.of(each) for each in judged}
+            host.checks = [again.get(check.id, check) for check in host.checks]
+
 
 PART = VerifyPart(
     verb="verify",
-    of_host={"stress": (tuple[LoadedGpu, ...], "verify --level stress: the GPUs that were loaded.")},
+    of_host={
+        "stress": (tuple[Gpu, ...], "verify --level stress: the GPUs that were loaded."),
+        "verify": (dict[str, Any], "verify --level stress: what verify in the spec says, without defaults."),
+    },
     compares={"figure": "GPUs under load"},
 )
 
 
-def _loaded(host: HostResult) -> tuple[LoadedGpu, ...]:
-    found: tuple[LoadedGpu, ...] = host.parts.get("stress", ())
+def _loaded(host: HostResult) -> tuple[Gpu, ...]:
+    found: tuple[Gpu, ...] = host.parts.get("stress", ())
     return found
+
+
+def _spec(host: HostResult) -> NodeSpec:
+    """Return what the spec of a host says of its GPUs."""
+    from gpuready.model.spec import NodeSpec
+    from gpuready.result.document import DocumentError
+
+    try:
+        return NodeSpec.model_validate({"verify": host.parts.get("verify", {})})
+    except ValidationError as e:
+        first = e.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise DocumentError(f"hosts.{host.name}.{place}: {first['msg']}; another release wrote it") from None

@@ -16,7 +16,6 @@ from gpuready.result.model import CheckResult, Run
 from gpuready.run.converge import look, run_checks
 from gpuready.run.fleet import Fleet
 from gpuready.verbs.verify.nodes import has_torch, run_diag, run_stress
-from gpuready.verbs.verify.part import LoadedGpu
 
 
 def load(seconds: int, fleet: Fleet) -> Run:
@@ -71,7 +70,8 @@ class _Measured:
         together = stress.Nodes(self._nodes)
         for name, node in self._nodes.items():
             result, spec = fleet.results[name], fleet.entries[name].spec
-            result.parts["stress"] = tuple(map(LoadedGpu.of, node.gpus))
+            said = spec.verify.model_dump(mode="json", exclude_defaults=True)
+            result.parts |= {"stress": tuple(node.gpus), "verify": said}
             result.notes += filter(None, [stress.summary(node)])
             diagnosed = judge(name, spec, self._diagnosed.get(name), date.today())
             result.checks += map(CheckResult.of, [*together.judge(name, spec, date.today()), diagnosed])
