@@ -72,7 +72,8 @@ def apply(fleet: Fleet, *, batch: str = "", max_fail: str = "0", back: bool = Fa
         members = plan_batches(run, fleet.entries, batch, fleet.share)
         if members:
             _prepare(fleet, [member.name for member in members], back)
-            roll_out(Rollout(members, batch, max_fail, fleet.share), fleet.results, lambda names: _change(fleet, names, back))
+            rollout = Rollout(members, batch, max_fail, fleet.share)
+            roll_out(rollout, fleet.results, lambda names: _change(fleet, names, back))
 
     return fleet.work("remove" if back else "apply", work)
 
