@@ -1,6 +1,7 @@
 """What may happen: the least of spec and command line; what waits says for what, and how to consent."""
 
 from dataclasses import replace
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -62,6 +63,10 @@ def maintenance(**values: Any) -> NodeSpec:
     return NodeSpec.model_validate({"maintenance": values})
 
 
+#: A Saturday in Berlin; the next window opens in the evening.
+NIGHT, DAY = (datetime(2026, 11, 28, hour, tzinfo=timezone.utc) for hour in (23, 12))
+WINDOW = {"window": "Sat 22:00-06:00 Europe/Berlin"}
+CLOSED = "for the maintenance window, which opens Sat 2026-11-28 22:00 CET (maintenance.window)"
 DRAINED = {"restart": "drained", "drain": "slurm"}
 REBOOT = {"reboot": "drained", "drain": "slurm"}
 ALL, SOME, LESS = DIFF, DIFF[:1], ()
@@ -108,19 +113,46 @@ CASES: dict[str, tuple[Component, dict[str, Any], NodeState, Disruption, tuple[C
 @pytest.mark.parametrize("name", CASES)
 def test_permission(name: str) -> None:
     item, values, state, allowed, permitted, waits = CASES[name]
-    found = permission(item, Plan((item,), maintenance(**values), state), allowed)
+    found = permission(item, Plan((item,), maintenance(**values), state), allowed, NIGHT)
     assert found.diff == permitted
     assert waits in found.pending and bool(waits) == bool(found.pending)
     assert found.disruptive == (permitted == ALL)
 
 
+@pytest.mark.parametrize(
+    ("item", "values", "state", "now", "permitted", "waits"),
+    [
+        (Engine(), WINDOW, FREE, NIGHT, ALL, ""),
+        (Engine(), WINDOW, FREE, DAY, SOME, CLOSED),
+        (Recreating(), WINDOW, FREE, DAY, ALL, ""),
+        (Recreating(), WINDOW, BUSY, DAY, SOME, "until idle: this change (class recreate) would affect"),
+        (Recreating(), WINDOW | DRAINED, FREE, DAY, SOME, CLOSED),
+        (Recreating(), WINDOW | DRAINED, BUSY, NIGHT, ALL, ""),
+        (Rebooting(), WINDOW | REBOOT, BUSY, DAY, SOME, CLOSED),
+        (Rebooting(), WINDOW | REBOOT, BUSY, NIGHT, ALL, ""),
+        (Engine(), WINDOW | {"restart": "never"}, FREE, DAY, SOME, "maintenance.restart is never"),
+    ],
+    ids=lambda value: value.name if isinstance(value, Component) else None,
+)
+def test_outside_of_the_window_no_restart_reboot_or_drain_begins(
+    item: Component,
+    values: dict[str, Any],
+    state: NodeState,
+    now: datetime,
+    permitted: tuple[Change, ...],
+    waits: str,
+) -> None:
+    found = permission(item, Plan((item,), maintenance(**values), state), Disruption.reboot, now)
+    assert found.diff == permitted and waits in found.pending and bool(waits) == bool(found.pending)
+
+
 def test_what_comes_first_and_waits_holds_up_the_rest() -> None:
     engine = Engine()
     plan = Plan((engine,), NodeSpec(), FREE)
-    assert permission(engine, plan, Disruption.restart, ["toolkit"]).pending == "for toolkit"
+    assert permission(engine, plan, Disruption.restart, NIGHT, ["toolkit"]).pending == "for toolkit"
     toolkit = Recreating()
     toolkit.name = "toolkit"  # type: ignore[misc]
-    found = permissions(Plan((toolkit, engine), NodeSpec(), BUSY), Disruption.restart)
+    found = permissions(Plan((toolkit, engine), NodeSpec(), BUSY), Disruption.restart, NIGHT)
     assert [each.pending.partition(":")[0] for each in found.values()] == ["until idle", "for toolkit"]
     assert not any(each.disruptive for each in found.values())
 
@@ -167,5 +199,5 @@ def test_what_differs_after_its_steps_says_what_to_do() -> None:
 @pytest.mark.parametrize("kind", [Recreating(), Engine(), Rebooting()])
 def test_who_waits_is_told_to_run_again_whatever_the_way(kind: Engine) -> None:
     """The same words stand in a plan, an apply and a remove."""
-    found = permission(kind, Plan((kind,), maintenance(reboot="idle"), BUSY), Disruption.reboot)
+    found = permission(kind, Plan((kind,), maintenance(reboot="idle"), BUSY), Disruption.reboot, NIGHT)
     assert found.pending.endswith("; run again afterwards")

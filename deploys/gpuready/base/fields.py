@@ -13,6 +13,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from gpuready.base import window
+
 
 @dataclass(frozen=True)
 class Allowed:
@@ -143,6 +145,15 @@ def _duration(value: object) -> object:
     return int(found[1]) * _UNITS[found[2] or "s"] if found else value
 
 
+def _window(value: str) -> str:
+    window.window(value)
+    return value
+
+
+def _windows(value: object) -> object:
+    return (value,) if isinstance(value, str) else _as_tuple(value)
+
+
 def number_as_text(value: object) -> object:
     """Accept a number where the spec wants text."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
@@ -226,6 +237,13 @@ Batch = Annotated[
     BeforeValidator(number_as_text),
     WithJsonSchema({"anyOf": [{"type": "string", "pattern": f"^{BATCH.pattern}$"}, {"type": "integer", "minimum": 1}]}),
     Allowed("a number from 1, a percentage, or several such as 1,25%"),
+]
+_WINDOW: dict[str, object] = {"type": "string", "pattern": f"^{window.FORM}$"}
+Windows = Annotated[
+    tuple[Annotated[str, AfterValidator(_window), Allowed(window.ALLOWED)], ...],
+    BeforeValidator(_windows),
+    WithJsonSchema({"anyOf": [_WINDOW, {"type": "array", "items": _WINDOW}]}),
+    Allowed(f"{window.ALLOWED}; or a list of them"),
 ]
 Image = Annotated[
     str,

@@ -1,11 +1,14 @@
 """Decide which disruption is permitted now. Both the spec's ``maintenance`` and the command line must allow it. Pure.
 
-Whether the node is idle is only a forecast here, from the probe. Each disruptive step checks again on the node.
+Whether the node is idle is only a forecast here, from the probe. Each disruptive step checks again on the node. Outside
+of ``maintenance.window``, no restart, reboot or drain begins.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
+from gpuready.base.window import opening
 from gpuready.contract.compare import Plan
 from gpuready.contract.component import Change, Component, Disruption
 from gpuready.contract.ignored_containers import counted
@@ -30,7 +33,9 @@ class Permission:
         return self.disruptive and _policy(self.disruption, spec) == "drained"
 
 
-def permission(item: Component, plan: Plan, allowed: Disruption, blocked: Sequence[str] = ()) -> Permission:
+def permission(
+    item: Component, plan: Plan, allowed: Disruption, now: datetime, blocked: Sequence[str] = ()
+) -> Permission:
     """Decide on one component. ``blocked``: pending components that it needs. ``allowed``: --allow-disruption."""
     if blocked:
         return Permission(pending=f"for {', '.join(blocked)}")
@@ -39,20 +44,20 @@ def permission(item: Component, plan: Plan, allowed: Disruption, blocked: Sequen
         wider = found.diff + group
         disruption = item.disruption(wider, plan.state)
         affected = item.affected(wider, counted(plan.spec, plan.state))
-        if pending := _pending(disruption, affected, plan.spec, allowed):
+        if pending := _pending(disruption, affected, plan.spec, allowed, now):
             return replace(found, pending=pending)
         found = Permission(wider, disruption)
     return found
 
 
-def permissions(plan: Plan, allowed: Disruption) -> dict[str, Permission]:
+def permissions(plan: Plan, allowed: Disruption, now: datetime) -> dict[str, Permission]:
     """Decide on all selected components with a difference; return the permissions by name, in order."""
     found: dict[str, Permission] = {}
     for item in plan.chosen:
         if plan[item].diff and not plan[item].error:
             pending = [name for name, given in found.items() if given.pending]
             blocked = [name for name in pending if plan.original or name in item.requires] + users(item, plan)
-            found[item.name] = permission(item, plan, allowed, blocked)
+            found[item.name] = permission(item, plan, allowed, now, blocked)
     return found
 
 
@@ -67,7 +72,9 @@ def _policy(disruption: Disruption, spec: NodeSpec) -> str:
     return spec.maintenance.reboot if disruption == Disruption.reboot else spec.maintenance.restart
 
 
-def _pending(disruption: Disruption, affected: tuple[str, ...], spec: NodeSpec, allowed: Disruption) -> str:
+def _pending(
+    disruption: Disruption, affected: tuple[str, ...], spec: NodeSpec, allowed: Disruption, now: datetime
+) -> str:
     """Return why this must wait and how to permit it; empty if it may be done now."""
     if disruption == Disruption.reboot and (needs := _reboot_needs(spec, allowed)):
         return f"for permission to reboot: set {needs}"
@@ -78,10 +85,19 @@ def _pending(disruption: Disruption, affected: tuple[str, ...], spec: NodeSpec, 
         )
     if disruption == Disruption.restart and spec.maintenance.restart == "never":
         return "for permission: maintenance.restart is never; set it to idle or drained"
-    if affected and disruption >= Disruption.recreate and _policy(disruption, spec) != "drained":
+    drains = disruption >= Disruption.recreate and _policy(disruption, spec) == "drained"
+    if (drains or disruption >= Disruption.restart) and (closed := outside(spec, now)):
+        return closed
+    if affected and disruption >= Disruption.recreate and not drains:
         change = f"this change (class {disruption.name})"
         return f"until idle: {change} would affect {', '.join(affected)}; run again afterwards"
     return ""
+
+
+def outside(spec: NodeSpec, now: datetime) -> str:
+    """Return what a disruption waits for outside of the maintenance windows; empty inside of one."""
+    opens = opening(spec.maintenance.window, now)
+    return f"for the maintenance window, which opens {opens} (maintenance.window)" if opens else ""
 
 
 def _reboot_needs(spec: NodeSpec, allowed: Disruption) -> str:

@@ -26,6 +26,7 @@ from gpuready.base.fields import (
     Text,
     Unit,
     Variable,
+    Windows,
 )
 from gpuready.base.section import Section
 from gpuready.components.containerd.spec import ContainerdSpec
@@ -185,6 +186,9 @@ class Maintenance(Section):
     """The node's name in Kubernetes or Slurm; by default the name in the inventory, and for Slurm the hostname."""
     ignore: tuple[Image, ...] = Field(default=(), strict=False)
     """Images whose containers may be disrupted; without a tag, all tags of the image."""
+    window: Windows = ()
+    """When drains, restarts and reboots may begin, such as Sat 22:00-06:00 Europe/Berlin, or a list; by default always.
+    """
     batch: Batch | None = None
     """How many hosts are disrupted at once: a number, a percentage, or steps such as 1,25%."""
     spread_by: Variable | None = None

@@ -11,11 +11,12 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 from pyinfra.context import state as run
 
+from gpuready.base import window
 from gpuready.base.errors import ConvergeError, GpureadyError
 from gpuready.contract.attempt import Attempt
 from gpuready.contract.compare import Plan
 from gpuready.contract.component import Change, Component, Disruption
-from gpuready.contract.permission import permission, permissions, users
+from gpuready.contract.permission import outside, permission, permissions, users
 from gpuready.operations import drain
 from gpuready.operations.context import context
 from gpuready.operations.node_state import forget, forget_outdated, host_plan, node_state, settled_state
@@ -74,13 +75,14 @@ def _permitted(item: Component, plan: Plan, outcome: Attempt) -> Generator[Pyinf
     needed = [done for name, done in node.outcomes.items() if plan.original or name in item.requires]
     blocked = [done.found.name for done in needed if done.pending or (plan.original and done.error)]
     blocked += users(item, plan)
-    permitted = permission(item, plan, node.allowed, blocked)
+    permitted = permission(item, plan, node.allowed, window.now(), blocked)
     outcome.pending = permitted.pending
     if permitted.drains(plan.spec):
         trouble = yield from drain.begin(host, plan.spec.maintenance)
+        trouble = trouble or outside(plan.spec, window.now())  # the drain may have taken days
         if trouble:
             outcome.pending = trouble
-            permitted = permission(item, plan, min(node.allowed, Disruption.reload), blocked)
+            permitted = permission(item, plan, min(node.allowed, Disruption.reload), window.now(), blocked)
     outcome.reboot = permitted.disruption == Disruption.reboot
     return permitted.diff
 
@@ -90,7 +92,8 @@ def _is_disrupted_later(item: Component, plan: Plan) -> bool:
     node = context(host)
     if any(outcome.reboot for outcome in node.outcomes.values()):
         return True
-    permitted = permissions(host_plan(host, node_state(host), plan.order, original=plan.original), node.allowed)
+    current = host_plan(host, node_state(host), plan.order, original=plan.original)
+    permitted = permissions(current, node.allowed, window.now())
     later = plan.order[plan.order.index(item) + 1 :]
     return any(each.name in permitted and permitted[each.name].disruptive for each in later)
 

@@ -18,9 +18,11 @@ from pyinfra.api.operation import operation
 from pyinfra.connectors.local import LocalConnector
 from pyinfra.context import host
 
+from gpuready.base import window
 from gpuready.base.errors import BugError, ConvergeError, GpureadyError, UnreachableError
 from gpuready.base.step import PENDING_EXIT, Script, Step
 from gpuready.contract import ignored_containers
+from gpuready.contract.permission import outside
 from gpuready.inventory.connection import LOCAL
 from gpuready.model.spec import NodeSpec
 from gpuready.operations import drain, lock
@@ -44,9 +46,13 @@ def reboot() -> Generator[PyinfraCommand, None, None]:
     if not due:
         host.noop("no reboot is needed")
         return
-    command = RebootCommand(node.spec)
-    yield command
-    error = command.error
+    error: GpureadyError | Pending | None
+    if closed := outside(node.spec, window.now()):
+        error = Pending(closed)
+    else:
+        command = RebootCommand(node.spec)
+        yield command
+        error = command.error
     if isinstance(error, Pending):
         for outcome in due:
             outcome.pending = str(error)

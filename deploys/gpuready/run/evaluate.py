@@ -6,6 +6,7 @@
 from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import date
 
+from gpuready.base import window
 from gpuready.base.errors import ConvergeError
 from gpuready.contract import ledger
 from gpuready.contract.attempt import Attempt
@@ -38,7 +39,7 @@ def compared(
     for component in plan.chosen:
         pause()
         found.append(plan[component])
-    permitted = permissions(plan, allowed)
+    permitted = permissions(plan, allowed, window.now())
     run.disturbed = any(each.disruptive for each in permitted.values())
     if any(each.drains(spec) for each in permitted.values()):
         run.notes.append(f"the node is drained first, by {_drainer(spec.maintenance.drain)}")
