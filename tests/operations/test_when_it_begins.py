@@ -1,4 +1,4 @@
-"""What the operations begin and what they leave: outside of a maintenance window. Scripts are only counted."""
+"""What the operations begin and leave, and when a node is brought back into service. Scripts are only counted."""
 
 from collections.abc import Callable
 from datetime import datetime, timezone
@@ -15,11 +15,13 @@ from gpuready.base import window
 from gpuready.base.step import Reply, Step, Steps
 from gpuready.contract.component import Change, Component, Disruption
 from gpuready.contract.ledger import WriteFiles
+from gpuready.gpu.node import DRAINED
 from gpuready.model.spec import NodeSpec
-from gpuready.model.state import NodeState
+from gpuready.model.state import File, NodeState
 from gpuready.operations import node_state as module
 from gpuready.operations.component import component
 from gpuready.operations.context import Context, begin, context
+from gpuready.operations.drain import Kubectl
 from gpuready.operations.reboot import RebootCommand, reboot
 from gpuready.operations.step import StepCommand
 
@@ -54,6 +56,13 @@ class Restarting(Component):
         self.done = True
 
 
+class Settled(Restarting):
+    """One that is as it should be."""
+
+    name = "settled"
+    done = True
+
+
 class Rebooting(Restarting):
     name = "rebooting"
     kind = Disruption.reboot
@@ -63,10 +72,11 @@ class Node:
     """This machine as a host of pyinfra. ``at``: what happens at a step, by its name."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.steps, self.at, self.clock, self.drained = list[str](), dict[str, Callable[[], object]](), OPEN, False
+        self.steps, self.at, self.clock = list[str](), dict[str, Callable[[], object]](), OPEN
+        self.marked, self.maintenance = False, dict[str, Any](MAINTENANCE)
         monkeypatch.setattr(window, "now", lambda: self.clock)
         monkeypatch.setattr(module, "_run", lambda host, name, script, patience=0: [])
-        monkeypatch.setattr(module, "parse", lambda lines, pause=None: NodeState())
+        monkeypatch.setattr(module, "parse", lambda lines, pause=None: self._state())
 
         def execute(command: StepCommand, *_: Any) -> bool:
             self._step(command.step.name)
@@ -78,7 +88,17 @@ class Node:
             return True
 
         monkeypatch.setattr(StepCommand, "execute", execute)
+
+        def kubectl(command: Kubectl, *_: Any) -> bool:
+            self._step("kubectl drain" if command.away else "kubectl uncordon")
+            return True
+
         monkeypatch.setattr(RebootCommand, "execute", rebooted)
+        monkeypatch.setattr(Kubectl, "execute", kubectl)
+
+    def _state(self) -> NodeState:
+        mark = File(text="in Slurm, as n1\n", mode=0o600, uid=0, gid=0, mtime=0)
+        return NodeState(files={DRAINED: mark} if self.marked else {})
 
     def _step(self, name: str) -> None:
         self.steps.append(name)
@@ -86,7 +106,7 @@ class Node:
 
     def run(self, *items: Component, **given: Any) -> dict[str, str]:
         """Run these components and the reboot. Return what each is pending for."""
-        spec = NodeSpec.model_validate({"hardware": {"gpus": "none"}, "maintenance": MAINTENANCE})
+        spec = NodeSpec.model_validate({"hardware": {"gpus": "none"}, "maintenance": self.maintenance})
         state = State(Inventory((["@local"], {})), Config())
         state.set_stage(StateStage.Connect)
         (host,) = state.inventory
@@ -139,3 +159,35 @@ def test_a_window_that_closes_before_the_reboot(node: Node) -> None:
     node.at["rebooting"] = lambda: setattr(node, "clock", CLOSED)
     assert node.run(Rebooting()) == {"rebooting": WAITS}
     assert node.steps == [BEFORE, "rebooting", AFTER]
+
+
+KUBECTL = {**MAINTENANCE, "drain": "kubectl"}
+
+
+@pytest.mark.fault("controller-killed")
+@pytest.mark.parametrize(
+    ("items", "maintenance", "marked", "steps"),
+    [
+        ((Settled,), MAINTENANCE, True, [AFTER]),
+        ((Settled,), MAINTENANCE, False, []),
+        ((Settled,), {**MAINTENANCE, "drain": "slurm"}, True, [AFTER]),
+        ((Settled,), KUBECTL, False, ["kubectl uncordon"]),  # it asks Kubernetes for gpuready's annotation
+        ((Settled,), {}, True, []),  # now nothing is drained: check node.drained tells what to do
+        ((Settled, Restarting), MAINTENANCE, True, [BEFORE, "restarting", AFTER]),
+        ((Restarting, Settled), MAINTENANCE, True, [BEFORE, "restarting", AFTER]),
+        ((Settled, Rebooting), MAINTENANCE, True, [BEFORE, "rebooting", "reboot", AFTER]),
+    ],
+    ids=lambda value: "+".join(each.name for each in value) if isinstance(value, tuple) else None,
+)
+def test_a_node_that_an_earlier_run_left_drained_is_brought_back_once(
+    node: Node, items: tuple[type[Component], ...], maintenance: dict[str, Any], marked: bool, steps: list[str]
+) -> None:
+    node.marked, node.maintenance = marked, maintenance
+    node.run(*(item() for item in items), again=True)
+    assert node.steps == steps
+
+
+def test_a_node_that_another_run_drained_is_left_to_it(node: Node) -> None:
+    node.marked = True
+    node.run(Settled())
+    assert node.steps == []

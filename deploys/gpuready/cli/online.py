@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpuready.cli.become import with_password
 from gpuready.cli.main import held, loaded
@@ -45,6 +45,8 @@ def online(wanted: Request, *, verb: str = "", passive: bool = False, using: Cal
 
 
 def _finished(run: Run, wanted: Request) -> Run:
+    if wanted.journal is not None:
+        wanted.journal.complete(run)
     run.removing = wanted.verb == "remove"
     return wanted.complete(run)
 
@@ -65,7 +67,7 @@ def _on_workers(wanted: Request, verb: str, passive: bool) -> Run:
             return cluster.verify(fleet, passive=passive)
         if verb == "plan":
             return cluster.plan(fleet, batch=wanted.batch, back=back)
-        return cluster.apply(fleet, batch=wanted.batch, max_fail=wanted.max_fail, back=back)
+        return cluster.apply(fleet, **_rollout(wanted))
 
 
 def _access(wanted: Request, observer: Observer | None = None) -> Access:
@@ -76,6 +78,7 @@ def _access(wanted: Request, observer: Observer | None = None) -> Access:
         selected=wanted.selected,
         allowed=wanted.allowed,
         share=wanted.share,
+        again=wanted.journal.again if wanted.journal is not None else frozenset(),
         observer=observer,
     )
 
@@ -90,7 +93,18 @@ def _work(wanted: Request, verb: str, passive: bool) -> Work:
         return partial(converge.verify, passive=passive)
     if verb == "compat":
         return converge.read_images
-    return partial(converge.apply, batch=wanted.batch, max_fail=wanted.max_fail, back=back)
+    return partial(converge.apply, **_rollout(wanted))
+
+
+def _rollout(wanted: Request) -> dict[str, Any]:
+    """Return the options of apply, in one process and on workers."""
+    return {
+        "batch": wanted.batch,
+        "max_fail": wanted.max_fail,
+        "back": wanted.verb == "remove",
+        "hook": wanted.after_batch,
+        "journal": wanted.journal,
+    }
 
 
 def recorded_or_online(wanted: Request, state: str | None, *, passive: bool = False) -> Run:

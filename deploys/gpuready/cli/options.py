@@ -207,6 +207,12 @@ _MAX_FAIL = click.option(
     help="Stop before the next batch if more hosts than this failed.",
     **_environment("MAX_FAIL"),
 )
+_AFTER_BATCH = click.option(
+    "--after-batch",
+    metavar="COMMAND",
+    default="",
+    help="Run this command here after each batch (GPUREADY_BATCH_HOSTS names its hosts); stop if it fails.",
+)
 STATE = click.option(
     "--state",
     metavar="FILE",
@@ -236,7 +242,7 @@ inventory_options = _all(*_SHARDED, output(LISTING_FORMATS))
 #: For the verbs that connect and compare.
 run_options = _all(*_SHARDED, _OUTPUT, *_COMPONENTS, *_REACH, *_WORKERS)
 consent_options = _all(*_CONSENT)
-change_options = _all(*_CONSENT, _MAX_FAIL)
+change_options = _all(*_CONSENT, _MAX_FAIL, _AFTER_BATCH)
 #: For the verbs that read the nodes, and know no components.
 probe_options = _all(*_HOSTS, _OUTPUT, *_REACH, _NO_SHARD)
 #: The same, for verbs that read each node by itself.

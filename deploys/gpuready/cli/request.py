@@ -1,10 +1,12 @@
 """What a command line asks for: the options checked, the inventory read, the hosts and components chosen."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpuready import __version__
 from gpuready.base.errors import UsageError, did_you_mean
@@ -19,13 +21,17 @@ from gpuready.model import probe
 from gpuready.result.model import NO_PART, Run, Shard, VerbPart
 from gpuready.run.access import Workers
 
+if TYPE_CHECKING:
+    from gpuready.run.journal import Journal
+
 
 @dataclass(frozen=True)
 class Request:
     """What was asked for: the hosts, the components (None: all), what may happen, and where the result goes.
 
     ``skipped``: hosts that were not chosen. ``part``: what the verb adds to the result. ``shard``: the one that has
-    these hosts. ``share``: its part of each budget.
+    these hosts. ``share``: its part of each budget. ``journal``: where apply stores what becomes of each host, and has
+    the hosts that an earlier run did.
     """
 
     verb: str
@@ -47,6 +53,8 @@ class Request:
     ask_become_pass: bool = False
     verbose: int = 0
     workers: Workers = field(default_factory=Workers)
+    after_batch: str = ""
+    journal: Journal | None = None
 
     def complete(self, run: Run) -> Run:
         """Add what only the command line knows: the source, the verb's part, the shard, and who was not chosen."""

@@ -122,9 +122,10 @@ class Rollout:
         self._proved: bool | None = None
         self._ended = False
         self._wrong: list[str] = []
+        self._stopped = ""
 
     def __iter__(self) -> Iterator[Batch]:
-        while self.left and len(self._wrong) <= self._most:
+        while self.left and not self.stopped:
             try:
                 batch = self._batches.send(self._proved)
             except StopIteration:
@@ -139,10 +140,18 @@ class Rollout:
         self._wrong += wrong
         self._proved = proved
 
+    def stop(self, why: str, unbegun: Sequence[str] = ()) -> None:
+        """Begin no other batch. ``unbegun``: the hosts of the last one that were not started, either."""
+        self._stopped, self.left = why, [*unbegun, *self.left]
+
+    @property
+    def stopped(self) -> bool:
+        return bool(self._stopped) or len(self._wrong) > self._most
+
     @property
     def why(self) -> str:
         if self._ended:
             return NO_SHARE
         if len(self._wrong) <= self._most:
-            return "interrupted"
+            return self._stopped or "interrupted"
         return f"{hostlist(self._wrong)} failed, and --max-fail is {self._max_fail}"

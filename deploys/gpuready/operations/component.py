@@ -60,7 +60,8 @@ def component(
             outcome.pending = "for the reboot at the end of the run"
         if outcome.pending:
             host.log_styled(f"{item.name} waits {outcome.pending}", fg="yellow")
-    if node.drained and (outcome.error or not _is_disrupted_later(item, plan)):
+    drained = drain.may_be_drained(host, plan.spec.maintenance)
+    if drained and (outcome.error or not _is_disrupted_later(item, plan)):
         stays = yield from drain.end(host, plan.spec.maintenance)
         if stays:
             message = f"{outcome.error}; {stays}" if outcome.error else stays

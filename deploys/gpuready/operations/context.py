@@ -39,7 +39,8 @@ def _no_progress(name: str, activity: str) -> None:
 class Context:
     """One host of a run: what is asked of it, what was read of it, and what was done to it.
 
-    ``selected``: the names of the components of this run (None: all). ``probe_timeout``: seconds. ``patience``: seconds
+    ``selected``: the names of the components of this run (None: all). ``again``: an earlier run began to change the
+    host and did not end well, so it may have left the node drained. ``probe_timeout``: seconds. ``patience``: seconds
     to wait for another run's lock. ``settled``: the probe has waited for what was starting. ``current``: the number of
     pyinfra's operations after which ``state`` is current; -1: after none. ``outcomes``: by component name, in the order
     in which they ran.
@@ -48,6 +49,7 @@ class Context:
     spec: NodeSpec
     selected: frozenset[str] | None = None
     allowed: Disruption = Disruption.none
+    again: bool = False
     probe_timeout: int = probe.TIMEOUT
     progress: Progress = _no_progress
     observer: Observer | None = None

@@ -20,9 +20,11 @@ from pyinfra.api.host import Host
 
 from gpuready.base.errors import GpureadyError, brief
 from gpuready.base.step import Script, Step
+from gpuready.gpu.node import DRAINED
 from gpuready.model.spec import DrainByKubectl, DrainCommands, Maintenance
 from gpuready.model.spec import Kubectl as KubectlOptions
 from gpuready.operations.context import context
+from gpuready.operations.node_state import node_state
 from gpuready.operations.step import Pending, StepCommand, show
 
 #: Seconds that work may take to leave the node.
@@ -212,12 +214,24 @@ def begin(host: Host, maintenance: Maintenance) -> Commands:
     return f"until drained: {trouble}" if trouble else ""
 
 
+def may_be_drained(host: Host, maintenance: Maintenance) -> bool:
+    """Tell whether this run drained the node, or an earlier one that did not finish may have.
+
+    gpuready's mark on the node, or its annotation in Kubernetes, tells whether it did.
+    """
+    node = context(host)
+    if node.drained or not node.again or maintenance.drain == "none":
+        return node.drained
+    by_kubectl = maintenance.drain == "kubectl" or isinstance(maintenance.drain, DrainByKubectl)
+    return by_kubectl or DRAINED in node_state(host).files
+
+
 def end(host: Host, maintenance: Maintenance) -> Commands:
-    """Resume the node, if this run drained it. Return what prevents it; empty if nothing does."""
-    if not context(host).drained:
+    """Resume the node, if it :func:`may_be_drained`. Return what prevents it; empty if nothing does."""
+    if not may_be_drained(host, maintenance):
         return ""
-    context(host).drained = False
     trouble = yield from _run(host, maintenance, "after")
+    context(host).drained = context(host).again = False
     return f"the node is still drained: {trouble}" if trouble else ""
 
 

@@ -46,6 +46,7 @@ def reboot() -> Generator[PyinfraCommand, None, None]:
     if not due:
         host.noop("no reboot is needed")
         return
+    drained = drain.may_be_drained(host, node.spec.maintenance)
     error: GpureadyError | Pending | None
     if closed := outside(node.spec, window.now()):
         error = Pending(closed)
@@ -60,7 +61,7 @@ def reboot() -> Generator[PyinfraCommand, None, None]:
         forget(host)
         for outcome in due:
             outcome.pending, outcome.changed, outcome.touched = "", True, True
-    if node.drained:
+    if drained:
         error = yield from _let_back(node.spec, error)
     if isinstance(error, GpureadyError):
         for outcome in due:

@@ -90,7 +90,9 @@ def read(document: object, parts: Sequence[VerbPart]) -> tuple[Run, int]:
         raise DocumentError(f"the schema is {schema!r}; this release reads {SCHEMA!r}", remedy=_OTHER)
     code = _valid(int, document.get("exit_code"), "exit_code")
     found = _valid(Summary, document)
-    hosts = [_host(name, host, parts) for name, host in _valid(dict[str, Any], document.get("hosts"), "hosts").items()]
+    hosts = [
+        read_host(name, host, parts) for name, host in _valid(dict[str, Any], document.get("hosts"), "hosts").items()
+    ]
     run = Run(**vars(found), parts=_values(document, _of_run(parts)))
     for host in hosts:
         (run.unmanaged if host.outcome == "skipped" and not host.probed else run.hosts).append(host)
@@ -115,7 +117,8 @@ def _of_host(parts: Sequence[VerbPart]) -> dict[str, Form]:
     return {key: form for part in parts for key, form in part.of_host.items()}
 
 
-def _host(name: str, host: object, parts: Sequence[VerbPart]) -> HostResult:
+def read_host(name: str, host: object, parts: Sequence[VerbPart] = ()) -> HostResult:
+    """The host of a document. Raises :class:`DocumentError`."""
     found, place = _valid(Host, host, f"hosts.{name}"), f"hosts.{name}."
     assert isinstance(host, dict)
     return HostResult(name, **vars(found), parts=_values(host, _of_host(parts), place))

@@ -203,6 +203,20 @@ class Reboot(Part):
     """How long the node was away."""
 
 
+@dataclass(frozen=True)
+class AfterBatch(Part):
+    """The command of --after-batch, as it ran after one batch."""
+
+    hosts: tuple[str, ...]
+    """The hosts of the batch."""
+    exit_code: int | None
+    """Its exit code; null: it did not end in time."""
+    seconds: Amount
+    """How long it took."""
+    output: str
+    """The end of what it printed."""
+
+
 @dataclass(kw_only=True)
 class Host(Part):
     """One host, as the document has it."""
@@ -227,6 +241,8 @@ class Host(Part):
     """Remarks for the user."""
     reboot: Reboot | None = None
     """Its reboot, if it was rebooted."""
+    earlier: str | None = field(default=None, metadata=OPTIONAL)
+    """apply --resume: when an earlier run ended this host, UTC; this run did not connect to it."""
     components: list[ComponentResult] = field(default_factory=list)
     """What was compared, in the order in which components run."""
     checks: list[CheckResult] = field(default_factory=list)
@@ -325,6 +341,8 @@ class Summary(Part):
     """How long the run took."""
     batches: list[tuple[str, ...]] = field(default_factory=list)
     """plan, apply: the hosts that differ, in the order in which they are changed."""
+    after_batch: list[AfterBatch] | None = field(default=None, metadata=OPTIONAL)
+    """--after-batch: the command after each batch."""
     refused_by_user: bool = False
     """The user saw the plan and answered no."""
     ended: str | None = field(default=None, metadata=OPTIONAL)

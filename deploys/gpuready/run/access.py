@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class Access:
     """How hosts are reached, and what a run may do there.
 
-    ``selected``: names of components (None: all). ``share``: its part of each budget. ``probe_timeout``: seconds.
+    ``selected``: names of components (None: all). ``share``: its part of each budget. ``again``: names of hosts
+    that an earlier run began to change and did not end well. ``probe_timeout``: seconds.
     ``patience``: seconds to wait for the lock of a node that another run holds.
     """
 
@@ -28,6 +29,7 @@ class Access:
     selected: frozenset[str] | None = None
     allowed: Disruption = Disruption.restart
     share: Share = WHOLE
+    again: frozenset[str] = frozenset()
     observer: Observer | None = None
     patience: float = 0
 

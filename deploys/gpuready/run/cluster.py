@@ -31,7 +31,8 @@ from gpuready.inventory.source_values import Located
 from gpuready.operations.events import Event
 from gpuready.result.model import HostResult, Run
 from gpuready.run.access import Access, Chunk, Workers
-from gpuready.run.evaluate import plan_batches, roll_out
+from gpuready.run.evaluate import plan_batches
+from gpuready.run.follow import follow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     from gpuready.inventory.hosts import HostEntry
     from gpuready.operations.events import Observer, Progress
+    from gpuready.run.journal import Journal
 
 INSTALL = "pip install 'gpuready[fleet]'"
 #: The most hosts of a chunk: what one process works on side by side.
@@ -133,7 +135,8 @@ class Cluster:
         observer: Observer | None = None,
         tick: Callable[[], None] = lambda: None,
     ) -> None:
-        self._client, self._progress, self._observer, self._tick = client, progress, observer, tick
+        self._client, self.progress, self._observer, self._tick = client, progress, observer, tick
+        self.ended: Callable[[HostResult], None] = lambda result: None
         nowhere = Located(None, Where(""))
         self.entries = {entry.name: replace(entry, given=nowhere) for entry in entries}
         self.results = {entry.name: HostResult(entry.name, notes=list(entry.notes)) for entry in entries}
@@ -214,7 +217,7 @@ class Cluster:
             except queue.Empty:
                 return
             if "event" not in news:
-                self._progress(news["host"], news["what"])
+                self.progress(news["host"], news["what"])
             elif self._observer is not None:
                 self._observer(Event(*news["event"]))
 
@@ -231,12 +234,14 @@ class Cluster:
             before = self.results[host.name]
             host.execs, host.seconds = host.execs + before.execs, host.seconds + before.seconds
             self.results[host.name] = host
+            self.ended(host)
 
     def _lose(self, waiting: Mapping[Future, Sequence[str]], why: str) -> None:
         for names in waiting.values():
             for name in names:
                 error = UnreachableError(why, remedy="run again: gpuready then reads the node's current state")
                 self.results[name].fail(error, "unreachable")
+                self.ended(self.results[name])
 
 
 def chunks(names: Sequence[str], threads: int) -> list[Sequence[str]]:
@@ -262,19 +267,26 @@ def verify(cluster: Cluster, *, passive: bool = False) -> Run:
     return cluster.work("verify", lambda run: cluster.each("gpuready.run.converge:verify", names, passive=passive))
 
 
-def apply(cluster: Cluster, *, batch: str = "", max_fail: str = "0", back: bool = False) -> Run:
+def apply(
+    cluster: Cluster,
+    *,
+    batch: str = "",
+    max_fail: str = "0",
+    back: bool = False,
+    hook: str = "",
+    journal: Journal | None = None,
+) -> Run:
     """As :func:`gpuready.run.converge.apply`: the workers look first; then they change one batch after the other."""
-    verb = "remove" if back else "apply"
+    if journal is not None:
+        cluster.ended = journal.end
+
+    def change(names: Sequence[str]) -> None:
+        cluster.each("gpuready.run.converge:change", names, back=back)
 
     def work(run: Run) -> None:
         cluster.each("gpuready.run.converge:look_first", list(cluster.entries), back=back)
         run.hosts = list(cluster.results.values())
         members = plan_batches(run, cluster.entries, batch, cluster.share)
-        rollout = Rollout(members, batch, max_fail, cluster.share)
-        roll_out(
-            rollout,
-            cluster.results,
-            lambda names: cluster.each("gpuready.run.converge:change", names, back=back),
-        )
+        follow(Rollout(members, batch, max_fail, cluster.share), run, cluster, change, hook=hook, journal=journal)
 
-    return cluster.work(verb, work)
+    return cluster.work("remove" if back else "apply", work)

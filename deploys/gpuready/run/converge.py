@@ -3,8 +3,11 @@
 Only hosts with a difference enter pyinfra's operations. Components and checks are imported once a host answers.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pyinfra.api.host import Host
 
@@ -20,8 +23,12 @@ from gpuready.operations.context import context
 from gpuready.operations.node_state import forget, host_plan, node_state, probed, settled_state
 from gpuready.operations.watchdog import holding
 from gpuready.result.model import ComponentResult, Error, HostResult, Run
-from gpuready.run.evaluate import attempted, compared, judged, look_back, plan_batches, roll_out
+from gpuready.run.evaluate import attempted, compared, judged, look_back, plan_batches
 from gpuready.run.fleet import Fleet
+from gpuready.run.follow import follow
+
+if TYPE_CHECKING:  # most runs store nothing
+    from gpuready.run.journal import Journal
 
 Read = Callable[[Host], NodeState]
 #: Asks a node once more, for the answers of active checks.
@@ -59,13 +66,24 @@ def read_images(fleet: Fleet) -> Run:
     return fleet.work("compat", lambda run: fleet.each(partial(look_at_images, fleet)))
 
 
-def apply(fleet: Fleet, *, batch: str = "", max_fail: str = "0", back: bool = False) -> Run:
+def apply(
+    fleet: Fleet,
+    *,
+    batch: str = "",
+    max_fail: str = "0",
+    back: bool = False,
+    hook: str = "",
+    journal: Journal | None = None,
+) -> Run:
     """Converge every host with a difference, then judge it. Other hosts are only compared.
 
-    ``max_fail``: how many hosts of a batch may fail, as on the command line. The others: see :func:`plan`.
+    ``max_fail``: how many hosts of a batch may fail, as on the command line. ``hook``: a command to run here after each
+    batch. ``journal`` stores what becomes of each host. The others: see :func:`plan`.
     """
     fits = len(fleet.entries) <= fleet.room
     fleet.keeps = lambda result: fits and result.outcome == "would_change"
+    if journal is not None:
+        fleet.ended = journal.end
 
     def work(run: Run) -> None:
         _look_first(fleet, run, back)
@@ -73,7 +91,7 @@ def apply(fleet: Fleet, *, batch: str = "", max_fail: str = "0", back: bool = Fa
         if members:
             _prepare(fleet, [member.name for member in members], back)
             rollout = Rollout(members, batch, max_fail, fleet.share)
-            roll_out(rollout, fleet.results, lambda names: _change(fleet, names, back))
+            follow(rollout, run, fleet, lambda names: _change(fleet, names, back), hook=hook, journal=journal)
 
     return fleet.work("remove" if back else "apply", work)
 
@@ -118,6 +136,8 @@ def look(fleet: Fleet, verb: str, read: Read, back: bool, host: Host) -> None:
     result.saw(plan.state, plan.spec)
     with holding("comparing") as pause:
         compared(result, plan, fleet.allowed, verb=verb, pause=pause)
+    if context(host).again and result.outcome in ("ok", "failed"):
+        result.outcome = "would_change"  # its operations bring it back into service, and it is examined again
     _judge(result, plan)
 
 
@@ -174,12 +194,12 @@ def _confirm(fleet: Fleet, back: bool, host: Host) -> None:
 
     Unless the node was rebooted, its lock is still held: no other run changes it before the record is written.
     """
-    result, done = fleet.results[host.name], context(host).outcomes
+    result, done, again = fleet.results[host.name], context(host).outcomes, host.name in fleet.again
     for boot in context(host).reboots:
         result.saw_reboot(boot.before, boot.after, boot.seconds)
     attempted(result, done)
     failed = _first_error(result)
-    if any(each.touched for each in done.values()) and not _unreachable(failed):
+    if (again or any(each.touched for each in done.values())) and not _unreachable(failed):
         try:
             _look_again(fleet, host, back)
         except GpureadyError as e:  # an earlier failure is the cause
@@ -189,8 +209,11 @@ def _confirm(fleet: Fleet, back: bool, host: Host) -> None:
         failed = Error.of(BugError("no operation ran on this host"))
     if failed is not None:
         result.outcome, result.error = ("unreachable" if _unreachable(failed) else "failed"), failed
+    elif any(item.pending for item in result.components):
+        result.outcome = "pending"
     else:
-        result.outcome = "pending" if any(c.pending for c in result.components) else "changed"
+        unchanged = again and not any(item.changed for item in result.components)
+        result.outcome = "ok" if unchanged else "changed"
 
 
 def _first_error(result: HostResult) -> Error | None:

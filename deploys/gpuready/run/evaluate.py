@@ -15,7 +15,7 @@ from gpuready.contract.compare import Plan
 from gpuready.contract.component import Disruption
 from gpuready.contract.config_checks import matches
 from gpuready.contract.permission import permissions
-from gpuready.contract.rollout import NO_SHARE, WHOLE, Member, Rollout, Share, batches
+from gpuready.contract.rollout import NO_SHARE, WHOLE, Member, Share, batches
 from gpuready.inventory.hosts import HostEntry
 from gpuready.model.spec import DrainByKubectl, DrainCommands
 from gpuready.result.model import CheckResult, ComponentResult, HostResult, Run
@@ -120,21 +120,6 @@ def plan_batches(run: Run, entries: Mapping[str, HostEntry], given: str, share: 
         if host.outcome == "would_change" and host.name not in begun:
             host.notes.append(NO_SHARE)
     return members
-
-
-def roll_out(rollout: Rollout, results: Mapping[str, HostResult], change: Callable[[tuple[str, ...]], None]) -> None:
-    """Change the hosts batch by batch. A batch starts only if the batches before it went well."""
-    before = {name: failing(results[name]) for name in rollout.left}
-    try:
-        for batch in rollout:
-            change(batch)
-            rollout.record(
-                wrong=[name for name in batch if went_wrong(results[name], before[name])],
-                proved=any(results[name].outcome == "changed" for name in batch),
-            )
-    finally:
-        for name in rollout.left:
-            results[name].leave_out(f"not begun: {rollout.why}")
 
 
 def failing(run: HostResult) -> set[str]:

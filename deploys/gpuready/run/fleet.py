@@ -49,15 +49,17 @@ _RESERVED, _EACH = 64, 4
 class Fleet:
     """Some hosts, with one result each in ``results``. It owns pyinfra's state.
 
-    ``keeps`` tells of a result whether the host's connection stays open between two calls of :meth:`each`.
+    ``keeps`` tells of a result whether the host's connection stays open between two calls of :meth:`each`. ``ended`` is
+    called with a result after each work on its host.
     """
 
     def __init__(self, entries: Sequence[HostEntry], access: Access, progress: Progress) -> None:
         self.entries = {entry.name: entry for entry in entries}
         self.results = {entry.name: HostResult(entry.name, notes=list(entry.notes)) for entry in entries}
         self.selected, self.allowed, self.probe_timeout = access.selected, access.allowed, access.probe_timeout
-        self.progress, self.share = progress, access.share
+        self.progress, self.share, self.again = progress, access.share, access.again
         self.keeps: Callable[[HostResult], bool] = lambda result: False
+        self.ended: Callable[[HostResult], None] = lambda result: None
         self.room = _connections(len(entries))
         """How many connections may be open at once."""
         _quiet()
@@ -75,6 +77,7 @@ class Fleet:
                 entry.spec,
                 access.selected,
                 access.allowed,
+                entry.name in self.again,
                 access.probe_timeout,
                 progress,
                 access.observer,
@@ -134,6 +137,7 @@ class Fleet:
             if not self.keeps(result):
                 _let_go(host)
             self.progress(host.name, result.outcome)
+            self.ended(result)
 
     @contextlib.contextmanager
     def keeping(self, names: Iterable[str]) -> Iterator[None]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
 
 from gpuready.base.errors import UsageError
+from gpuready.cli import complete
 from gpuready.cli.change import YES, change, consent
 from gpuready.cli.options import NO_STATE, HostVerb, change_options, run_options
 
@@ -17,20 +20,38 @@ _HELP = """Change every node to match its spec, then verify it. What already mat
   gpuready apply -i hosts.yaml --yes --output junit:report.xml
   gpuready apply -i hosts.yaml --yes --allow-disruption reload
   gpuready apply -i hosts.yaml --yes --batch 1,10% --max-fail 2
+  gpuready apply -i hosts.yaml --yes --state-dir rollout --resume
 """
 
 
 @click.command("apply", cls=HostVerb, help=_HELP)
 @run_options
 @change_options
+@click.option(
+    "--state-dir",
+    metavar="DIR",
+    shell_complete=complete.files,
+    help="Store what becomes of each host in this directory, as the run goes.",
+)
+@click.option("--resume", is_flag=True, help="Do only the hosts that an earlier run with this --state-dir did not do.")
+@click.option("--failed-only", is_flag=True, help="Like --resume, but only hosts that failed or were unreachable.")
 @NO_STATE
 @YES
-def command(state: str | None, yes: bool, **given: Any) -> int:
+def command(state: str | None, yes: bool, state_dir: str | None, resume: bool, failed_only: bool, **given: Any) -> int:
     from gpuready.cli.online import online
     from gpuready.cli.request import request
 
     if state is not None:
         raise UsageError("apply does not accept --state: it must read the nodes that it changes",
                          remedy="gpuready plan --state FILE shows what a recorded node would need")  # fmt: skip
+    if (resume or failed_only) and not state_dir:
+        option = "--resume" if resume else "--failed-only"
+        raise UsageError(f"{option} needs --state-dir", remedy="name the directory that the earlier run was given")
     consent("apply", yes)
-    return change(request("apply", **given), yes=yes, act=online)
+    wanted = request("apply", **given)
+    if state_dir:
+        from gpuready.run.journal import Journal
+
+        journal = Journal(Path(state_dir), wanted.entries, wanted.selected, resume=resume, failed_only=failed_only)
+        wanted = replace(wanted, entries=journal.entries, journal=journal)
+    return change(wanted, yes=yes, act=online)

@@ -1,0 +1,85 @@
+"""Follow a rollout: change its batches one after the other, and stop when it says so. For one process and for workers.
+
+Nothing here imports pyinfra or gevent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from gpuready.base.errors import ConvergeError, brief
+from gpuready.base.host_list import hostlist
+from gpuready.contract.rollout import Rollout
+from gpuready.operations.hook import LIMIT, after_batch
+from gpuready.result.model import Error, HostResult, Run
+from gpuready.run.evaluate import failing, went_wrong
+
+if TYPE_CHECKING:
+    from gpuready.operations.events import Progress
+    from gpuready.run.journal import Journal
+
+
+class Hosts(Protocol):
+    """Whatever has the hosts of a run: a fleet, or a cluster. ``ended`` is told of each host that ended."""
+
+    results: dict[str, HostResult]
+    progress: Progress
+    ended: Callable[[HostResult], None]
+
+
+def follow(
+    rollout: Rollout,
+    run: Run,
+    hosts: Hosts,
+    change: Callable[[Sequence[str]], None],
+    *,
+    hook: str = "",
+    journal: Journal | None = None,
+) -> None:
+    """Change the hosts batch by batch. A batch starts only if the batches before it went well.
+
+    ``hook``: a command to run here after each batch. ``journal`` stores which hosts were begun.
+    """
+    before = {name: failing(hosts.results[name]) for name in rollout.left}
+    try:
+        for batch in rollout:
+            if journal is not None:
+                journal.begin(batch)
+                if journal.trouble:
+                    rollout.stop("the state of this run cannot be written", batch)
+                    break
+            change(batch)
+            rollout.record(
+                wrong=[name for name in batch if went_wrong(hosts.results[name], before[name])],
+                proved=any(hosts.results[name].outcome == "changed" for name in batch),
+            )
+            if hook and not rollout.stopped:
+                _after_batch(rollout, run, hosts, batch, hook, journal)
+    finally:
+        for name in rollout.left:
+            hosts.results[name].leave_out(f"not begun: {rollout.why}")
+
+
+def _after_batch(
+    rollout: Rollout, run: Run, hosts: Hosts, batch: Sequence[str], hook: str, journal: Journal | None
+) -> None:
+    """Run the hook. If it fails, the rollout stops, and for --resume the batch has not ended well."""
+    if journal is not None:
+        journal.begin(batch)
+    for name in batch:
+        hosts.progress(name, "after batch")
+    done = after_batch(hook, batch)
+    run.after_batch = [*(run.after_batch or ()), done]
+    if done.exit_code == 0:
+        for name in batch:
+            hosts.progress(name, hosts.results[name].outcome)
+            hosts.ended(hosts.results[name])
+        return
+    how = f"exit {done.exit_code}" if done.exit_code is not None else f"no end within {LIMIT} s"
+    why = f"--after-batch failed after {hostlist(batch)} ({how})"
+    rollout.stop(why)
+    last = brief(done.output.strip().rpartition("\n")[2])
+    run.error = Error.of(
+        ConvergeError(f"{why}: {last}" if last else why, remedy="mend what it reports, then run again")
+    )
