@@ -16,7 +16,7 @@ from gpuready.base.facts import KEPT
 from gpuready.base.step import Reply, Script, Step
 from gpuready.contract.compare import compare
 from gpuready.contract.component import Component
-from gpuready.contract.ledger import Restore, WriteFiles
+from gpuready.contract.ledger import SECRET, WriteFiles
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import File, NodeState, Unit, Unknown
 
@@ -102,7 +102,8 @@ def _names_its_files(args: Script, closed: Closed) -> None:
 def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed) -> NodeState:
     """The state that the steps leave behind."""
     files = {path: file for path, file in state.files.items() if path not in closed.removes}
-    for path, text in closed.writes.items():  # and what `keep` of lib.sh.j2 keeps
+    dropped = [drop.path for step in closed.steps for drop in getattr(step.args, "drops", ())]
+    for path, text in (closed.writes | dict.fromkeys(dropped, "")).items():  # and what `keep` of lib.sh.j2 keeps
         copy = f"{KEPT}{path}"
         if f"{copy}.original" not in files and f"{copy}.absent" not in files:
             kept = state.files.get(path)
@@ -110,8 +111,12 @@ def after(component: Component, spec: NodeSpec, state: NodeState, closed: Closed
         written = [step.args for step in closed.steps if isinstance(step.args, WriteFiles)]
         secret, program = (any(getattr(args, name) == path for args in written) for name in ("secret", "program"))
         mode = 0o600 if secret else 0o755 if program else 0o644
-        files[path] = file_of(text, state).model_copy(update={"mode": mode})
-    back = [file for step in closed.steps if isinstance(step.args, Restore) for file in step.args.files]
+        if path not in dropped:
+            files[path] = file_of(text, state).model_copy(update={"mode": mode})
+        hash_of = SECRET if secret else files[path].sha256 if path in files else "absent"
+        files[f"{copy}.ours"] = file_of(f"{hash_of}\n", state)
+    back = [file for step in closed.steps for file in getattr(step.args, "files", ())]
+    files |= {file.path: files[f"{KEPT}{file.path}.original"] for file in back if file.there}
     state = without(state.model_copy(update={"files": files}), *(f"{KEPT}{file.path}." for file in back))
     state = without(state, *closed.records)
     records = {path: file_of(text, state) for path, text in closed.records.items() if text}

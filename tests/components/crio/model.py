@@ -2,13 +2,15 @@
 
 import tomlkit
 
+from gpuready.base.facts import KEPT
 from gpuready.base.nvidia_ctk import Configure
 from gpuready.base.step import Script, Step
 from gpuready.components.crio import files as criofiles
 from gpuready.components.crio.component import UNIT, CrioInstall
+from gpuready.components.crio.files import DROP_IN
 from gpuready.components.toolkit_config.state import RUNTIME_PATH
 from gpuready.model.state import Cri, NodeState, Unknown
-from tests.components.closing import Closed, text_of
+from tests.components.closing import Closed, text_of, without
 
 
 def answer(step: Step, state: NodeState, steps: Closed) -> str:
@@ -26,10 +28,17 @@ def _staged(given: str) -> str:
 def wrote(args: Script, steps: Closed) -> None:
     if isinstance(args, CrioInstall) and args.content:
         steps.writes[args.path] = text_of(args.content)
+    elif isinstance(args, CrioInstall) and args.restores and not args.has_original:
+        steps.removes.append(args.path)
 
 
 def closed(state: NodeState, steps: Closed) -> NodeState:
     """A reload reads all files; systemd knows when that was."""
+    if steps.args(CrioInstall).restores:
+        original = state.files.get(f"{KEPT}{DROP_IN}.original")
+        state = without(state, f"{KEPT}{DROP_IN}.")
+        if original:
+            state = state.model_copy(update={"files": {**state.files, DROP_IN: original}})
     if not steps.args(CrioInstall).reload or isinstance(state.units, Unknown):
         return state
     unit = state.units[UNIT].model_copy(update={"changed_us": (state.uptime + 20) * 10**6})

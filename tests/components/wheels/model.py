@@ -54,5 +54,5 @@ def _removed(state: NodeState, args: RemoveWheel) -> NodeState:
     files = {path: file for path, file in state.files.items() if path != args.record}
     wheels = dict(state.wheels) if isinstance(state.wheels, dict) else {}
     if args.uninstall:
-        wheels.pop(info)
+        wheels.pop(info, None)
     return state.model_copy(update={"files": files, "wheels": wheels})
