@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.contract.component import Component
+from gpuready.contract.removal import WholeFiles
 from tests.followed import ROOT, blocks, changed, follow, run
 
 PAGE = "adding-a-component.md"
@@ -53,7 +53,7 @@ def test_its_methods_are_those_of_the_contract() -> None:
         block.text for block in BLOCKS if block.path.endswith("profiling/component.py") and block.language == "python"
     )
     methods = re.findall(r"^    def (\w+)\(self", code, re.M)
-    assert len(methods) > 5 and [name for name in methods if not hasattr(Component, name)] == []
+    assert len(methods) > 5 and [name for name in methods if not hasattr(WholeFiles, name)] == []
 
 
 def test_its_code_is_as_the_linter_wants_it(copy: Path) -> None:

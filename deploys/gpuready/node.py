@@ -26,6 +26,7 @@ from gpuready.components.toolkit.component import Toolkit
 from gpuready.components.toolkit_config.component import Config
 from gpuready.components.wheels.component import Wheels
 from gpuready.contract.component import Component
+from gpuready.contract.removal import removals
 
 NODE: tuple[Component, ...] = (
     Driver(),
@@ -50,5 +51,5 @@ NODE: tuple[Component, ...] = (
     Gate(),
 )
 
-#: The order of ``remove``: the reverse, and finally the ledger, which deletes gpuready's own records.
-BACK: tuple[Component, ...] = (*reversed(NODE), Ledger())
+#: What ``remove`` converges: the reverse, and finally the ledger, which deletes gpuready's own records.
+REMOVALS: tuple[Component, ...] = removals((Ledger(), *NODE))

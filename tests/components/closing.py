@@ -17,6 +17,7 @@ from gpuready.base.step import Reply, Script, Step
 from gpuready.contract.compare import compare
 from gpuready.contract.component import Component
 from gpuready.contract.ledger import SECRET, WriteFiles
+from gpuready.contract.removal import Removal
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import File, NodeState, Unit, Unknown
 
@@ -68,7 +69,8 @@ def close(
 
 def _own(component: Component, name: str) -> Any:
     """A function of the model of this component's folder; None if it has none."""
-    model = f"tests.components.{type(component).__module__.split('.')[2]}.model"
+    item = component.of if isinstance(component, Removal) else component
+    model = f"tests.components.{type(item).__module__.split('.')[2]}.model"
     return getattr(importlib.import_module(model), name, None) if importlib.util.find_spec(model) else None
 
 
@@ -84,8 +86,9 @@ def applied_to(component: Component, spec: NodeSpec, state: NodeState) -> NodeSt
 
 def taken_back(component: Component, spec: NodeSpec, state: NodeState) -> tuple[NodeState, Closed]:
     """The state after ``remove``, and what its steps do."""
-    closed = close(component, spec, state, compare(component, spec, state, original=True).diff)
-    return after(component, spec, state, closed), closed
+    back = Removal(component)
+    closed = close(back, spec, state, compare(back, spec, state).diff)
+    return after(back, spec, state, closed), closed
 
 
 def with_text(state: NodeState, path: str, text: str) -> NodeState:

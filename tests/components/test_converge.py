@@ -31,6 +31,7 @@ from gpuready.components.toolkit_config.component import OURS, Config, ConfigIns
 from gpuready.contract.compare import Comparison, compare
 from gpuready.contract.component import Disruption
 from gpuready.contract.ledger import Put, WriteFiles
+from gpuready.contract.removal import Removal
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Unknown
 from tests.components.cases import KEYS, node_of
@@ -245,7 +246,7 @@ def test_remove_leaves_a_docker_that_starts(wanted: dict[str, Any]) -> None:
     """The node was configured by half: dockerd does not start with a default runtime that is not there."""
     spec, before, state = applied(wanted, HALF)
     assert not compare(Docker(), spec, before).error
-    found = compare(Docker(), spec, state, original=True)
+    found = compare(Removal(Docker()), spec, state)
     assert ("docker.default-runtime", None) in [(c.key, c.expected) for c in found.diff]
     assert ["default-runtime: nvidia is removed, too" in note for note in found.notes].count(True) == 1
     left, _ = removed(state)
@@ -260,25 +261,25 @@ def test_remove_takes_out_the_default_that_the_user_set_later() -> None:
     state = applied_to(Docker(), spec, before)
     edited = json.loads(state.files[PATH].text) | {"default-runtime": "nvidia"}
     mine = with_text(state, PATH, json.dumps(edited))
-    assert any("default-runtime" in note for note in compare(Docker(), spec, mine, original=True).notes)
+    assert any("default-runtime" in note for note in compare(Removal(Docker()), spec, mine).notes)
     assert json.loads(removed(mine)[0].files[PATH].text) == {}
 
 
 def test_remove_keeps_a_default_with_a_runtime_of_its_own() -> None:
     text = '{"runtimes": {"nvidia": {"path": "/opt/x"}}, "default-runtime": "nvidia"}'
     spec, _, state = applied({}, text)
-    assert not any("default-runtime" in note for note in compare(Docker(), spec, state, original=True).notes)
+    assert not any("default-runtime" in note for note in compare(Removal(Docker()), spec, state).notes)
     assert removed(state)[0].files[PATH].text == text
 
 
 def test_a_runtime_without_a_path_does_not_come_back() -> None:
     spec, _, state = applied({}, '{"runtimes": {"nvidia": {"path": ""}}, "debug": true}')
-    found = compare(Docker(), spec, state, original=True)
+    found = compare(Removal(Docker()), spec, state)
     assert "runtimes.nvidia had no path before gpuready" in found.notes[-1]
     left, _ = removed(state)
     assert json.loads(left.files[PATH].text) == {"debug": True}
     _, _, other = applied({}, "{}")
-    assert not any("no path" in note for note in compare(Docker(), spec, other, original=True).notes)
+    assert not any("no path" in note for note in compare(Removal(Docker()), spec, other).notes)
 
 
 def with_files(state: NodeState, **texts: str | None) -> NodeState:
@@ -306,13 +307,13 @@ def test_an_interrupted_remove_is_finished(text: str | None, wanted: dict[str, A
         half = half.model_copy(update={"docker": done.docker})
     if cut == "before the record":
         half = with_files(half, daemon=text)
-    found = compare(Docker(), spec, half, original=True)
+    found = compare(Removal(Docker()), spec, half)
     assert not found.error
     left = removed(half)[0] if found.diff else half
     document = json.loads(left.files[PATH].text) if PATH in left.files else {}
     assert {k: v for k, v in document.items() if v != {}} == json.loads(text or "{}")
     assert left.docker == before.docker
-    assert not compare(Docker(), spec, left, original=True).diff
+    assert not compare(Removal(Docker()), spec, left).diff
 
 
 def test_an_interrupted_apply_can_be_removed() -> None:
@@ -336,12 +337,12 @@ def test_an_apply_after_an_interrupted_remove_records_the_file() -> None:
 
 def test_what_a_later_restart_takes_back_stays_on_record() -> None:
     spec, before, state = applied({"cdi": True}, "{}")
-    reload, restart = Docker().groups(compare(Docker(), spec, state, original=True).diff)
+    reload, restart = Docker().groups(compare(Removal(Docker()), spec, state).diff)
     closed = close(Docker(), spec, state, reload)
     assert closed.args(DockerInstall).later
     ours = state.files["/var/lib/gpuready/docker.ours"].text
     half = with_files(after(Docker(), spec, state, closed), next="{}\n", ours=ours)
-    assert compare(Docker(), spec, half, original=True).diff == restart
+    assert compare(Removal(Docker()), spec, half).diff == restart
     left, closed = removed(half)
     args = closed.args(DockerInstall)
     assert args.restart and args.forget
@@ -362,14 +363,14 @@ def test_an_unreadable_file_or_engine_stops_remove(change: dict[str, Any], why: 
     spec, _, state = applied({}, "{}")
     texts = {k: v for k, v in change.items() if k in ("daemon", "ours")}
     state = with_files(state, **texts).model_copy(update={k: v for k, v in change.items() if k not in texts})
-    found = compare(Docker(), spec, state, original=True)
+    found = compare(Removal(Docker()), spec, state)
     assert found.applies and re.search(why, found.error), found
 
 
 def test_a_lost_original_stops_remove() -> None:
     spec, _, state = applied({}, "{}")
     files = {path: file for path, file in state.files.items() if "/backup/" not in path}
-    found = compare(Docker(), spec, state.model_copy(update={"files": files}), original=True)
+    found = compare(Removal(Docker()), spec, state.model_copy(update={"files": files}))
     assert "its original is not in /var/lib/gpuready/backup" in found.error
 
 
@@ -547,10 +548,10 @@ def test_remove_restores_config_toml(text: str) -> None:
 )
 def test_an_unreadable_file_stops_remove(path: str, text: str, why: str) -> None:
     spec, state = configured("# only this\n", mode="cdi")
-    found = compare(Config(), spec, with_text(applied_to(Config(), spec, state), path, text), original=True)
+    found = compare(Removal(Config()), spec, with_text(applied_to(Config(), spec, state), path, text))
     assert path in found.error and why in found.error
     if path == CONFIG_TOML:
-        never = compare(Config(), spec, with_text(state, path, text), original=True)
+        never = compare(Removal(Config()), spec, with_text(state, path, text))
         assert (never.applies, never.error) == (False, "")
 
 
@@ -558,7 +559,7 @@ def test_a_failed_remove_keeps_its_record(tmp_path: Path) -> None:
     """The step itself, on a file that somebody edits at the last moment; /var and /etc lie elsewhere."""
     spec, state = configured("# only this\n", mode="cdi")
     done = applied_to(Config(), spec, state)
-    found = compare(Config(), spec, done, original=True)
+    found = compare(Removal(Config()), spec, done)
     script = close(Config(), spec, done, found.diff).script("config")
     for place in ("/var/lib/gpuready", "/etc/nvidia-container-runtime"):
         script = script.replace(place, f"{tmp_path}{place}")
@@ -571,7 +572,7 @@ def test_a_failed_remove_keeps_its_record(tmp_path: Path) -> None:
         return subprocess.run(["sh"], input=script, capture_output=True, text=True, check=False).stderr
 
     assert "changed since the plan was made" in run()
-    again = compare(Config(), spec, with_text(done, OURS, record.read_text()), original=True)
+    again = compare(Removal(Config()), spec, with_text(done, OURS, record.read_text()))
     assert again.diff == found.diff != ()
     file.write_text(done.files[CONFIG_TOML].text)
     assert (run(), file.read_text().rstrip(), record.exists()) == ("", "# only this", False)
@@ -583,7 +584,7 @@ def test_a_value_stays_on_record_until_it_is_replaced() -> None:
     other = NodeSpec.model_validate({"toolkit": {"mode": "legacy"}})
     between = converged(Config(), other, done).args(ConfigInstall).between
     cut = with_text(done, OURS, between)
-    assert compare(Config(), spec, cut, original=True).diff == compare(Config(), spec, done, original=True).diff != ()
+    assert compare(Removal(Config()), spec, cut).diff == compare(Removal(Config()), spec, done).diff != ()
 
 
 def test_config_toml_is_read_again_before_it_is_merged() -> None:
@@ -655,7 +656,7 @@ def removed_cdi(
         files[f"{KEPT}{path}.{kind}"] = text.replace("580.159.04", version) if version else ""
         files[f"{KEPT}{path}.ours"] = hashlib.sha256(text.encode()).hexdigest() if path in now else "absent"
     spec, node = node_of("cdi", {}, {"module": driver, "files": files | (more or {})})
-    return compare(Cdi(), spec, node, original=True)
+    return compare(Removal(Cdi()), spec, node)
 
 
 ETC, RUN = "/etc/cdi/nvidia.yaml", "/var/run/cdi/nvidia.yaml"

@@ -8,6 +8,7 @@ import pytest
 from gpuready.base.facts import KEPT
 from gpuready.contract.compare import Comparison, compare
 from gpuready.contract.component import Component
+from gpuready.contract.removal import Removal
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from tests.components.cases import KEYS, Case, cases, spec_of, state_of
@@ -50,7 +51,7 @@ def _secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def removal(component: Component, spec: NodeSpec, state: NodeState) -> Comparison:
-    return compare(component, spec, state, original=True)
+    return compare(Removal(component), spec, state)
 
 
 def applied(case: Case) -> tuple[Component, NodeSpec, NodeState, NodeState]:

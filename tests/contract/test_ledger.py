@@ -10,9 +10,10 @@ from gpuready.contract import ledger
 from gpuready.contract.compare import Plan, compare
 from gpuready.contract.component import Component, Disruption, NotComparable
 from gpuready.contract.permission import users
+from gpuready.contract.removal import Removal, removals
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
-from gpuready.node import BACK, NODE
+from gpuready.node import NODE, REMOVALS
 from gpuready.result.model import HostResult
 from gpuready.run.evaluate import compared
 from tests.verdicts import root_file, root_files
@@ -68,20 +69,30 @@ def test_remove_only_stops_where_another_component_needs_it() -> None:
         "/var/lib/gpuready/docker.ours": '{"runtimes.nvidia.path": "nvidia-container-runtime"}',
     }
     named = _state(files, docker=engine)
-    assert compare(Docker(), NodeSpec(), named, original=True).diff
+    assert compare(Removal(Docker()), NodeSpec(), named).diff
 
-    def still(item: Component, state: NodeState, *, original: bool = True) -> list[str]:
-        order = (Docker(), Toolkit())
-        return users(item, Plan(order, NodeSpec(), state, frozenset({item.name}), original))
+    def still(number: int, state: NodeState, order: tuple[Component, ...]) -> list[str]:
+        item = order[number]
+        return users(item, Plan(order, NodeSpec(), state, frozenset({item.name})))
 
-    assert still(Toolkit(), named) == ["docker (not selected)"]
-    assert still(Toolkit(), named, original=False) == still(Toolkit(), _state({})) == []
-    assert still(Docker(), state) == []
+    there = (Toolkit(), Docker())
+    docker, toolkit = 0, 1
+    assert still(toolkit, named, removals(there)) == ["docker (not selected)"]
+    assert still(toolkit, named, there[::-1]) == still(toolkit, _state({}), removals(there)) == []
+    assert still(docker, state, removals(there)) == []
+
+
+def test_a_removal_waits_for_all_that_come_before_it_and_for_its_users() -> None:
+    first, second, third = removals((Ledger(), Toolkit(), Docker()))
+    assert [item.name for item in (first, second, third)] == ["docker", "toolkit", "ledger"]
+    assert [item.requires for item in (first, second, third)] == [(), ("docker",), ("docker", "toolkit")]
+    assert [item.users for item in (first, second, third)] == [(), ("docker",), ()]
+    assert [item.name for item in REMOVALS] == [*(item.name for item in reversed(NODE)), "ledger"]
 
 
 def test_records_are_what_is_left_in_the_end() -> None:
-    assert compare(Ledger(), NodeSpec(), _state({f"{KEPT}{LIST}.ours": "x"}), original=True).diff
-    assert not compare(Ledger(), NodeSpec(), _state({LIST: "x"}), original=True).applies
+    assert compare(Removal(Ledger()), NodeSpec(), _state({f"{KEPT}{LIST}.ours": "x"})).diff
+    assert not compare(Removal(Ledger()), NodeSpec(), _state({LIST: "x"})).applies
 
 
 @pytest.mark.fault("D4")
@@ -91,10 +102,10 @@ def test_a_damaged_original_is_an_error_on_the_way_back_alone() -> None:
     assert ledger.actual("r", state, [LIST]) == {f"r.files.{LIST}": "gpuready's"}
     with pytest.raises(NotComparable, match=rf"the original of {LIST} in {KEPT} is damaged"):
         ledger.whole("r", state, [LIST])
-    for back, names in ((False, 1), (True, 0)):
+    for order, names in ((NODE, 1), (REMOVALS, 0)):
         run = HostResult("n1", state=state)
         spec = NodeSpec.model_validate({"hardware": {"gpus": "none"}})
-        compared(run, Plan(BACK if back else NODE, spec, state, original=back), Disruption.restart)
+        compared(run, Plan(order, spec, state), Disruption.restart)
         assert [note.startswith(f"the original of {LIST}") for note in run.notes] == [True] * names
 
 

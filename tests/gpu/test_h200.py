@@ -16,7 +16,7 @@ from gpuready.contract.check import run_checks
 from gpuready.contract.compare import compare
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Linker, NodeState
-from gpuready.node import BACK
+from gpuready.node import REMOVALS
 
 DATA = Path(__file__).parents[1] / "data" / "h200-mounted-driver" / "state.json"
 
@@ -60,7 +60,7 @@ def test_the_converged_machine_passes_and_a_lost_gpu_fails(converged: NodeState)
 
 
 def test_the_way_back_names_all_that_was_put_in(converged: NodeState) -> None:
-    found = {item.name: compare(item, NodeSpec(), converged, original=True) for item in BACK}
+    found = {item.name: compare(item, NodeSpec(), converged) for item in REMOVALS}
     assert not [each for each in found.values() if each.error]
     differs = {name for name, each in found.items() if each.diff}
     assert differs == {"docker", "cdi", "ldso", "toolkit", "repository", "ledger"}

@@ -22,7 +22,7 @@ from gpuready.contract.compare import Plan
 from gpuready.model import probe
 from gpuready.model.parse import parse
 from gpuready.model.spec import NodeSpec
-from gpuready.node import BACK, NODE
+from gpuready.node import NODE, REMOVALS
 from tests.model.probe_answers import DATA, docker_info, h200_lines, tar
 
 #: Seconds of CPU below which nobody waits, so that the shorter text need not be measured.
@@ -93,8 +93,8 @@ def seconds(part: str, text: str) -> float:
     rows = [f"tar {base64.b64encode(tar(dict(answer))).decode()}", "end 1"]
     began = time.process_time()
     state = parse(rows)
-    for order, original in ((NODE, False), (BACK, True)):
-        plan = Plan(order, SPEC, state, original=original)
+    for order in (NODE, REMOVALS):
+        plan = Plan(order, SPEC, state)
         for item in order:
             plan[item]
     run_checks(concerning(CATALOGUE, SPEC, state), SPEC, state, "gpu1", active=False, today=date.today())

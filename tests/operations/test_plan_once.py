@@ -79,7 +79,7 @@ def test_a_run_and_both_phases_of_pyinfra_share_the_plan(
     begin(host, Context(WANTED))
     host.connected = True
     state.activate_host(host)
-    plan = host_plan(host, settled_state(host), order, original=False)
+    plan = host_plan(host, settled_state(host), order)
     assert plan[order[0]].diff
     state.set_stage(StateStage.Prepare)
     add_op(state, component, item=order[0], order=order)
@@ -87,9 +87,9 @@ def test_a_run_and_both_phases_of_pyinfra_share_the_plan(
     run_ops(state, no_wait=True)
     assert context(host).outcomes["memlock"].changed and context(host).outcomes["memlock"].found is plan[order[0]]
     assert len(asked) == 1
-    assert host_plan(host, plan.state, NODE, original=False).order == NODE
+    assert host_plan(host, plan.state, NODE).order == NODE
     forget(host)
-    assert host_plan(host, settled_state(host), order, original=False)[order[0]].diff and len(asked) == 2
+    assert host_plan(host, settled_state(host), order)[order[0]].diff and len(asked) == 2
 
 
 OURS, OTHER = "ours", "other"

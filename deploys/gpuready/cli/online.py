@@ -57,7 +57,7 @@ def _on_workers(wanted: Request, verb: str, passive: bool) -> Run:
         from gpuready.run import cluster
 
     loaded()
-    names, back = [entry.name for entry in wanted.entries], wanted.verb == "remove"
+    names = [entry.name for entry in wanted.entries]
     with (
         cluster.connected(wanted.workers) as client,
         reporting(names, wanted.color, wanted.verbose, ticking=False) as (reporter, observer),
@@ -66,7 +66,7 @@ def _on_workers(wanted: Request, verb: str, passive: bool) -> Run:
         if verb == "verify":
             return cluster.verify(fleet, passive=passive)
         if verb == "plan":
-            return cluster.plan(fleet, batch=wanted.batch, back=back)
+            return cluster.plan(fleet, batch=wanted.batch, removing=wanted.verb == "remove")
         return cluster.apply(fleet, **_rollout(wanted))
 
 
@@ -86,9 +86,8 @@ def _access(wanted: Request, observer: Observer | None = None) -> Access:
 def _work(wanted: Request, verb: str, passive: bool) -> Work:
     from gpuready.run import converge
 
-    back = wanted.verb == "remove"
     if verb in ("plan", "probe", "status"):
-        return partial(converge.plan, verb=verb, batch=wanted.batch, back=back)
+        return partial(converge.plan, verb=verb, batch=wanted.batch, removing=wanted.verb == "remove")
     if verb == "verify":
         return partial(converge.verify, passive=passive)
     if verb == "compat":
@@ -101,7 +100,7 @@ def _rollout(wanted: Request) -> dict[str, Any]:
     return {
         "batch": wanted.batch,
         "max_fail": wanted.max_fail,
-        "back": wanted.verb == "remove",
+        "removing": wanted.verb == "remove",
         "hook": wanted.after_batch,
         "journal": wanted.journal,
     }

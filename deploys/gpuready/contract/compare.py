@@ -6,6 +6,7 @@ from gpuready.contract import owners
 from gpuready.contract.check import undecided
 from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable
 from gpuready.contract.ignored_containers import counted
+from gpuready.contract.removal import Removal
 from gpuready.model.readiness import not_yet
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Unknown
@@ -25,21 +26,17 @@ class Comparison:
     error: str = ""
 
 
-def compare(component: Component, spec: NodeSpec, state: NodeState, *, original: bool = False) -> Comparison:
-    """Compare one component. ``original``: compare with the state before gpuready's first change, not with the spec."""
+def compare(component: Component, spec: NodeSpec, state: NodeState) -> Comparison:
+    """Compare one component."""
     name = component.name
     remarks: tuple[str, ...] = ()
     try:
-        if original:
-            expected = component.original(spec, state)
-            applies = Applies(bool(expected), "gpuready changed it" if expected else "gpuready changed nothing here")
+        applies = component.applies(spec, state)
+        if applies.yes and component.part and (other := owners.observed(component.part, spec, state, name)):
+            applies = Applies(False, other)
         else:
-            applies = component.applies(spec, state)
-            if applies.yes and component.part and (other := owners.observed(component.part, spec, state, name)):
-                applies = Applies(False, other)
-            else:
-                remarks = component.remarks(spec, state)
-            expected = component.expected(spec, state) if applies.yes else {}
+            remarks = component.remarks(spec, state)
+        expected = component.expected(spec, state) if applies.yes else {}
     except NotComparable as e:
         return Comparison(name, True, error=str(e))
     if not applies.yes:
@@ -66,25 +63,28 @@ class Plan:
     """The plan of one host. ``plan[component]`` is a comparison; it is made once, when it is first needed.
 
     ``order``: all components, in the order in which they run. ``selected``: the names of those to run (None: all).
-    ``original``: restore the state before gpuready (``remove``).
     """
 
     order: tuple[Component, ...]
     spec: NodeSpec
     state: NodeState
     selected: frozenset[str] | None = None
-    original: bool = False
     _found: dict[Component, Comparison] = field(default_factory=dict, init=False, repr=False)
 
     def __getitem__(self, item: Component) -> Comparison:
         if item not in self._found:
-            self._found[item] = compare(item, self.spec, self.state, original=self.original)
+            self._found[item] = compare(item, self.spec, self.state)
         return self._found[item]
+
+    @property
+    def removes(self) -> bool:
+        """Whether this is the plan of ``remove``: of removals instead of components."""
+        return any(isinstance(item, Removal) for item in self.order)
 
     @property
     def undecided(self) -> str:
         """Why this node must be left alone: it may not be a GPU node. Empty if it may change, and for ``remove``."""
-        return "" if self.original else undecided(self.spec, self.state)
+        return "" if self.removes else undecided(self.spec, self.state)
 
     @property
     def chosen(self) -> tuple[Component, ...]:

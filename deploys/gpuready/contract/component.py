@@ -8,7 +8,6 @@ idea is bundlewrap's). Nothing here touches the network: ``converge`` only descr
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import ClassVar
 
 from gpuready.base.files import NOT_REGULAR
 from gpuready.base.step import Steps
@@ -75,14 +74,16 @@ class Component:
     ``part``: the key of ``owners`` that applies. If the host does not own that part, the component does not apply.
     ``unit``: the service that it configures. While systemd starts that service, the component is not compared.
     ``requires``: the components that must converge before this one.
+    ``users``: those that it waits for even if the user did not select them; only a removal has some.
     ``renews``: its steps change so much that the node is probed again before the next component.
     """
 
-    name: ClassVar[str]
-    part: ClassVar[str] = ""
-    unit: ClassVar[str] = ""
-    requires: ClassVar[tuple[str, ...]] = ()
-    renews: ClassVar[bool] = False
+    name: str
+    part: str = ""
+    unit: str = ""
+    requires: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    renews: bool = False
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         """Tell whether the component concerns this node, and why."""
@@ -99,7 +100,7 @@ class Component:
     def original(self, spec: NodeSpec, state: NodeState) -> Values:
         """Return what the keys were before gpuready first changed them; None: the key did not exist.
 
-        Empty if gpuready changed nothing on this node. ``gpuready remove`` restores these values.
+        Empty if gpuready changed nothing on this node. ``gpuready remove`` expects these values (contract/removal.py).
         """
         return {}
 
@@ -138,3 +139,11 @@ class Component:
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         """Yield the steps that bring each key of ``diff`` to its expected value; ``yield`` returns a :class:`Reply`."""
         raise TypeError(f"{type(self).__name__} cannot converge")
+
+    def restore(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        """Yield the steps back to the values of ``original``; by default, those of ``converge`` can do it."""
+        return self.converge(diff, spec, state)
+
+    def notes_on_removal(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        """Return what the user should know about the way back; by default, the notes of the way there."""
+        return self.notes(diff, spec, state)

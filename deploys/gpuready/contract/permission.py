@@ -56,14 +56,14 @@ def permissions(plan: Plan, allowed: Disruption, now: datetime) -> dict[str, Per
     for item in plan.chosen:
         if plan[item].diff and not plan[item].error:
             pending = [name for name, given in found.items() if given.pending]
-            blocked = [name for name in pending if plan.original or name in item.requires] + users(item, plan)
+            blocked = [name for name in pending if name in item.requires] + users(item, plan)
             found[item.name] = permission(item, plan, allowed, now, blocked)
     return found
 
 
 def users(item: Component, plan: Plan) -> list[str]:
-    """For ``remove``: name the unselected components that still need ``item``."""
-    others = [other for other in plan.left_out if plan.original and item.name in other.requires]
+    """Name the unselected components that still need ``item``."""
+    others = [other for other in plan.left_out if other.name in item.users]
     return [f"{other.name} (not selected)" for other in others if plan[other].diff or plan[other].error]
 
 

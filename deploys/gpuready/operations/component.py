@@ -24,12 +24,10 @@ from gpuready.operations.step import Failed, Pending, StepCommand
 
 
 @operation()
-def component(
-    item: Component, order: tuple[Component, ...], original: bool = False
-) -> Generator[PyinfraCommand, None, None]:
+def component(item: Component, order: tuple[Component, ...]) -> Generator[PyinfraCommand, None, None]:
     """Compare the component and close the part of the difference that is permitted now.
 
-    ``order``: all components of this run. ``original``: restore the state before gpuready (``remove``).
+    ``order``: all components of this run, or all removals.
     """
     forget_outdated(host)
     node = context(host)
@@ -37,7 +35,7 @@ def component(
         host.noop(f"{item.name} is not selected")
         return
     try:
-        plan = host_plan(host, settled_state(host), order, original=original)
+        plan = host_plan(host, settled_state(host), order)
     except GpureadyError as e:
         yield Failed(e)
         return
@@ -73,8 +71,8 @@ def component(
 def _permitted(item: Component, plan: Plan, outcome: Attempt) -> Generator[PyinfraCommand, None, tuple[Change, ...]]:
     """Return the part of the difference that may be closed now; drain the node first if the spec requires it."""
     node = context(host)
-    needed = [done for name, done in node.outcomes.items() if plan.original or name in item.requires]
-    blocked = [done.found.name for done in needed if done.pending or (plan.original and done.error)]
+    needed = [done for name, done in node.outcomes.items() if name in item.requires]
+    blocked = [done.found.name for done in needed if done.pending or done.error]
     blocked += users(item, plan)
     permitted = permission(item, plan, node.allowed, window.now(), blocked)
     outcome.pending = permitted.pending
@@ -93,8 +91,7 @@ def _is_disrupted_later(item: Component, plan: Plan) -> bool:
     node = context(host)
     if any(outcome.reboot for outcome in node.outcomes.values()):
         return True
-    current = host_plan(host, node_state(host), plan.order, original=plan.original)
-    permitted = permissions(current, node.allowed, window.now())
+    permitted = permissions(host_plan(host, node_state(host), plan.order), node.allowed, window.now())
     later = plan.order[plan.order.index(item) + 1 :]
     return any(each.name in permitted and permitted[each.name].disruptive for each in later)
 

@@ -63,12 +63,16 @@ def _keep(host: Host, state: NodeState) -> NodeState:
     return node.state
 
 
-def host_plan(host: Host, state: NodeState, order: tuple[Component, ...], *, original: bool) -> Plan:
-    """Return the host's plan for ``state``; the same one until the state or the components change."""
+def host_plan(host: Host, state: NodeState, order: tuple[Component, ...] = ()) -> Plan:
+    """Return the host's plan for ``state``; the same one until the state or the components change.
+
+    ``order``: the components; by default, those of its last plan.
+    """
     node = context(host)
     plan = node.plan
-    if plan is None or plan.state is not state or (plan.order, plan.original) != (order, original):
-        plan = node.plan = Plan(order, node.spec, state, node.selected, original)
+    order = order or (plan.order if plan else ())
+    if plan is None or plan.state is not state or plan.order != order:
+        plan = node.plan = Plan(order, node.spec, state, node.selected)
     return plan
 
 

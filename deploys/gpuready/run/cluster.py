@@ -250,11 +250,11 @@ def chunks(names: Sequence[str], threads: int) -> list[Sequence[str]]:
     return [names[len(names) * n // count : len(names) * (n + 1) // count] for n in range(count)]
 
 
-def plan(cluster: Cluster, *, verb: str = "plan", batch: str = "", back: bool = False) -> Run:
+def plan(cluster: Cluster, *, verb: str = "plan", batch: str = "", removing: bool = False) -> Run:
     """As :func:`gpuready.run.converge.plan`, on the workers."""
 
     def work(run: Run) -> None:
-        cluster.each("gpuready.run.converge:plan", list(cluster.entries), verb=verb, back=back)
+        cluster.each("gpuready.run.converge:plan", list(cluster.entries), verb=verb, removing=removing)
         run.hosts = list(cluster.results.values())
         plan_batches(run, cluster.entries, batch, cluster.share)
 
@@ -272,7 +272,7 @@ def apply(
     *,
     batch: str = "",
     max_fail: str = "0",
-    back: bool = False,
+    removing: bool = False,
     hook: str = "",
     journal: Journal | None = None,
 ) -> Run:
@@ -281,12 +281,12 @@ def apply(
         cluster.ended = journal.end
 
     def change(names: Sequence[str]) -> None:
-        cluster.each("gpuready.run.converge:change", names, back=back)
+        cluster.each("gpuready.run.converge:change", names, removing=removing)
 
     def work(run: Run) -> None:
-        cluster.each("gpuready.run.converge:look_first", list(cluster.entries), back=back)
+        cluster.each("gpuready.run.converge:look_first", list(cluster.entries), removing=removing)
         run.hosts = list(cluster.results.values())
         members = plan_batches(run, cluster.entries, batch, cluster.share)
         follow(Rollout(members, batch, max_fail, cluster.share), run, cluster, change, hook=hook, journal=journal)
 
-    return cluster.work("remove" if back else "apply", work)
+    return cluster.work("remove" if removing else "apply", work)

@@ -14,6 +14,7 @@ from pyinfra.api.host import Host
 from gpuready import __version__
 from gpuready.base.errors import BugError, GpureadyError, UnreachableError
 from gpuready.contract.compare import Plan
+from gpuready.contract.component import Component
 from gpuready.contract.node_record import outcome, record
 from gpuready.contract.rollout import Rollout
 from gpuready.model.spec import NodeSpec
@@ -31,20 +32,36 @@ if TYPE_CHECKING:  # most runs store nothing
     from gpuready.run.journal import Journal
 
 Read = Callable[[Host], NodeState]
+#: Loads the components of a run, or their removals, once a host answers.
+Load = Callable[[], tuple[Component, ...]]
 #: Asks a node once more, for the answers of active checks.
 Ask = Callable[[Host, NodeState, NodeSpec], NodeState]
 
 
-def plan(fleet: Fleet, *, verb: str = "plan", batch: str = "", back: bool = False) -> Run:
+def components() -> tuple[Component, ...]:
+    """Load the components."""
+    from gpuready.node import NODE
+
+    return NODE
+
+
+def removals() -> tuple[Component, ...]:
+    """Load the removals of the components, for ``remove``."""
+    from gpuready.node import REMOVALS
+
+    return REMOVALS
+
+
+def plan(fleet: Fleet, *, verb: str = "plan", batch: str = "", removing: bool = False) -> Run:
     """Connect, probe, compare and judge every host. Nothing on a node changes.
 
-    ``back``: compare with the state before gpuready instead of the spec (``remove``). ``batch`` has the form of the
+    ``removing``: compare with the state before gpuready instead of the spec (``remove``). ``batch`` has the form of the
     command line (:mod:`gpuready.contract.rollout`).
     """
     read = probed if verb == "status" else node_state
 
     def work(run: Run) -> None:
-        fleet.each(partial(look, fleet, verb, read, back))
+        fleet.each(partial(look, fleet, verb, read, _load(removing)))
         plan_batches(run, fleet.entries, batch, fleet.share)
 
     return fleet.work(verb, work)
@@ -54,7 +71,7 @@ def verify(fleet: Fleet, *, passive: bool = False) -> Run:
     """Like :func:`plan`, and run the active checks unless ``passive``."""
 
     def examine(host: Host) -> None:
-        look(fleet, "verify", node_state, False, host)
+        look(fleet, "verify", node_state, components, host)
         if not passive:
             run_checks(fleet, host)
 
@@ -71,7 +88,7 @@ def apply(
     *,
     batch: str = "",
     max_fail: str = "0",
-    back: bool = False,
+    removing: bool = False,
     hook: str = "",
     journal: Journal | None = None,
 ) -> Run:
@@ -86,53 +103,57 @@ def apply(
         fleet.ended = journal.end
 
     def work(run: Run) -> None:
-        _look_first(fleet, run, back)
+        _look_first(fleet, run, removing)
         members = plan_batches(run, fleet.entries, batch, fleet.share)
         if members:
-            _prepare(fleet, [member.name for member in members], back)
+            _prepare(fleet, [member.name for member in members], removing)
             rollout = Rollout(members, batch, max_fail, fleet.share)
-            follow(rollout, run, fleet, lambda names: _change(fleet, names, back), hook=hook, journal=journal)
+            follow(rollout, run, fleet, lambda names: _change(fleet, names), hook=hook, journal=journal)
 
-    return fleet.work("remove" if back else "apply", work)
+    return fleet.work("remove" if removing else "apply", work)
 
 
-def look_first(fleet: Fleet, *, back: bool = False) -> Run:
+def look_first(fleet: Fleet, *, removing: bool = False) -> Run:
     """Do what :func:`apply` does before it changes a host."""
-    return fleet.work("remove" if back else "apply", lambda run: _look_first(fleet, run, back))
+    return fleet.work("remove" if removing else "apply", lambda run: _look_first(fleet, run, removing))
 
 
-def change(fleet: Fleet, *, back: bool = False) -> Run:
+def change(fleet: Fleet, *, removing: bool = False) -> Run:
     """Converge every host with a difference, all at once: the fleet is one batch of a larger rollout."""
 
     def work(run: Run) -> None:
-        _look_first(fleet, run, back)
+        _look_first(fleet, run, removing)
         names = [host.name for host in run.hosts if host.outcome == "would_change"]
         if names:
-            _prepare(fleet, names, back)
-            _change(fleet, names, back)
+            _prepare(fleet, names, removing)
+            _change(fleet, names)
 
-    return fleet.work("remove" if back else "apply", work)
+    return fleet.work("remove" if removing else "apply", work)
 
 
-def _look_first(fleet: Fleet, run: Run, back: bool) -> None:
-    fleet.each(partial(look, fleet, run.verb, settled_state, back))
+def _look_first(fleet: Fleet, run: Run, removing: bool) -> None:
+    fleet.each(partial(look, fleet, run.verb, settled_state, _load(removing)))
     for host in run.hosts:
         if host.outcome == "failed" and host.error is None:
             host.error = _first_error(host)
 
 
-def _prepare(fleet: Fleet, names: Sequence[str], back: bool) -> None:
-    from gpuready.run.door import converge, withdraw
+def _prepare(fleet: Fleet, names: Sequence[str], removing: bool) -> None:
+    from gpuready.run.door import converge
 
-    fleet.prepare(names, withdraw if back else converge)
+    fleet.prepare(names, converge, _load(removing)())
 
 
-def look(fleet: Fleet, verb: str, read: Read, back: bool, host: Host) -> None:
+def _load(removing: bool) -> Load:
+    return removals if removing else components
+
+
+def look(fleet: Fleet, verb: str, read: Read, load: Load, host: Host) -> None:
     """Connect, read the host's state, compare and judge it."""
     result = fleet.results[host.name]
     fleet.connect(host)
     fleet.progress(host.name, "probe")
-    plan = _plan(host, read(host), back)
+    plan = host_plan(host, read(host), load())
     result.saw(plan.state, plan.spec)
     with holding("comparing") as pause:
         compared(result, plan, fleet.allowed, verb=verb, pause=pause)
@@ -154,7 +175,7 @@ def look_at_images(fleet: Fleet, host: Host) -> None:
     """Read the state of a host, and the images in its engines."""
     from gpuready.operations.images import read_images
 
-    look(fleet, "compat", node_state, False, host)
+    look(fleet, "compat", node_state, components, host)
     _ask(fleet, host, read_images)
 
 
@@ -163,13 +184,7 @@ def _ask(fleet: Fleet, host: Host, ask: Ask) -> None:
     if result.state is not None:
         fleet.progress(host.name, "check")
         result.read(ask(host, result.state, context(host).spec))
-        _judge(result, _plan(host, node_state(host), False))
-
-
-def _plan(host: Host, state: NodeState, back: bool) -> Plan:
-    from gpuready.node import BACK, NODE
-
-    return host_plan(host, state, BACK if back else NODE, original=back)
+        _judge(result, host_plan(host, node_state(host)))
 
 
 def _judge(result: HostResult, plan: Plan) -> None:
@@ -179,17 +194,17 @@ def _judge(result: HostResult, plan: Plan) -> None:
         judged(result, plan, pause)
 
 
-def _change(fleet: Fleet, names: Sequence[str], back: bool) -> None:
+def _change(fleet: Fleet, names: Sequence[str]) -> None:
     """Converge these hosts, then look again."""
     for first in range(0, len(names), fleet.room):
         part = names[first : first + fleet.room]
         with fleet.keeping(part):
             there = fleet.reconnect(part)
             fleet.operate(there)
-        fleet.each(partial(_confirm, fleet, back), there)
+        fleet.each(partial(_confirm, fleet), there)
 
 
-def _confirm(fleet: Fleet, back: bool, host: Host) -> None:
+def _confirm(fleet: Fleet, host: Host) -> None:
     """Copy the outcomes of the operations. If something changed, probe again and run the active checks.
 
     Unless the node was rebooted, its lock is still held: no other run changes it before the record is written.
@@ -201,7 +216,7 @@ def _confirm(fleet: Fleet, back: bool, host: Host) -> None:
     failed = _first_error(result)
     if (again or any(each.touched for each in done.values())) and not _unreachable(failed):
         try:
-            _look_again(fleet, host, back)
+            _look_again(fleet, host)
         except GpureadyError as e:  # an earlier failure is the cause
             failed = failed or Error.of(e)
         failed = failed or _first_error(result)
@@ -224,7 +239,7 @@ def _unreachable(error: Error | None) -> bool:
     return error is not None and error.kind == UnreachableError.kind
 
 
-def _look_again(fleet: Fleet, host: Host, back: bool) -> None:
+def _look_again(fleet: Fleet, host: Host) -> None:
     """Probe a changed node, compare what its steps left, run the active checks, and write its record."""
     from gpuready.catalogue import QUESTIONS
     from gpuready.operations.active import run_active
@@ -232,13 +247,13 @@ def _look_again(fleet: Fleet, host: Host, back: bool) -> None:
     result, done = fleet.results[host.name], context(host).outcomes
     fleet.progress(host.name, "check")
     forget(host)
-    plan = _plan(host, settled_state(host), back)
+    plan = host_plan(host, settled_state(host))
     result.read(plan.state)
     with holding("comparing"):
         look_back(plan, [each for each in done.values() if each.touched])
     attempted(result, done)
     state = plan.state
-    if not plan.original:
+    if not plan.removes:
         state = run_active(host, state, plan.spec, QUESTIONS, _record(fleet, result, plan))
         result.read(state)
     _judge(result, plan)

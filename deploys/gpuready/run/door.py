@@ -15,8 +15,9 @@ from gpuready.base.errors import ConvergeError, GpureadyError
 from gpuready.catalogue import BY_ID, CATALOGUE, QUESTIONS
 from gpuready.components.ledger.component import Ledger
 from gpuready.contract.check import concerning, run_checks
+from gpuready.contract.component import Component
 from gpuready.inventory.hosts import load
-from gpuready.node import BACK, NODE
+from gpuready.node import NODE
 from gpuready.operations.active import run_active
 from gpuready.operations.component import component
 from gpuready.operations.connection import host_data
@@ -45,19 +46,14 @@ def hosts(inventory: str | Path) -> list[tuple[str, dict[str, Any]]]:
     return [(entry.name, host_data(entry.connection) | {"gpuready": entry.spec}) for entry in found.chosen]
 
 
-def converge() -> None:
-    """Converge the host: one pyinfra operation for each component."""
-    for item in NODE:
-        component(item=item, order=NODE, name=item.name)
+def converge(order: tuple[Component, ...] = NODE) -> None:
+    """Converge these components of the host, or their removals: one pyinfra operation for each."""
+    early = [item for item in order if item.name != Ledger.name]
+    for item in early:
+        component(item=item, order=order, name=item.name)
     reboot(name="reboot")
-
-
-def withdraw() -> None:
-    """Remove what gpuready changed on the host."""
-    for item in BACK:
-        if isinstance(item, Ledger):  # it deletes gpuready's records, so everything else must be restored first
-            reboot(name="reboot")
-        component(item=item, order=BACK, original=True, name=f"remove {item.name}")
+    for item in order[len(early) :]:  # it deletes gpuready's records, so everything else must be restored first
+        component(item=item, order=order, name=item.name)
 
 
 @operation()

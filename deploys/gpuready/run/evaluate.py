@@ -33,7 +33,7 @@ def compared(
     if run.reason:
         run.outcome = "skipped" if verb in ("plan", "apply") else "ok"
         return
-    if not plan.original:  # for remove, a damaged ledger is an error of the component
+    if not plan.removes:  # for remove, a damaged ledger is an error of the component
         run.notes += ledger.damaged(plan.state)
     found = []
     for component in plan.chosen:
@@ -67,7 +67,7 @@ def judged(run: HostResult, plan: Plan, pause: Callable[[], None] = lambda: None
     from gpuready.catalogue import CATALOGUE  # a run that reaches no host does not need it
 
     assert run.state is not None
-    if not plan.original and run.outcome != "skipped":
+    if not plan.removes and run.outcome != "skipped":
         verdicts = run_checks(
             concerning(CATALOGUE, plan.spec, run.state),
             plan.spec,

@@ -178,11 +178,11 @@ class Fleet:
                 result.fail(UnreachableError("the connection broke before its turn"), "unreachable")
         return [name for name in names if is_up(self.host(name))]
 
-    def prepare(self, names: Iterable[str], deploy: Callable[[], None]) -> None:
-        """Register the operations of ``deploy`` for all these hosts with pyinfra, once."""
+    def prepare(self, names: Iterable[str], deploy: Callable[..., None], *arguments: object) -> None:
+        """Register the operations of ``deploy``, which is given the arguments, for all these hosts, once."""
         self._state.active_hosts = set(map(self.host, names))
         self._state.set_stage(StateStage.Prepare)
-        load_func(self._state, deploy)
+        load_func(self._state, deploy, *arguments)
         self._state.set_stage(StateStage.Execute)
 
     def operate(self, names: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from gpuready.components.containerd.files import CONFIG, leaves
 from gpuready.components.containerd.removal import OURS
 from gpuready.components.containerd.state import effective
 from gpuready.contract.compare import compare
+from gpuready.contract.removal import Removal
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Cri, NodeState, Unknown
 from tests.components.cases import Case, cases, spec_of, state_of
@@ -38,7 +39,7 @@ def applied(case: Case) -> tuple[NodeSpec, NodeState, NodeState]:
 
 
 def withdrawn(spec: NodeSpec, state: NodeState) -> NodeState:
-    found = compare(Containerd(), spec, state, original=True)
+    found = compare(Removal(Containerd()), spec, state)
     assert found.diff and not found.error
     left, closed = taken_back(Containerd(), spec, state)
     assert "containerd-stage" not in [step.name for step in closed.steps]
@@ -78,9 +79,9 @@ def test_remove_keeps_a_default_that_the_user_changed() -> None:
 )
 def test_an_unreadable_configuration_stops_remove(answer: str | Unknown) -> None:
     spec, before, state = applied(next(c for c in WRITTEN if CONFIG in state_of(c).files))
-    blind = compare(Containerd(), spec, state.model_copy(update={"containerd": answer}), original=True)
+    blind = compare(Removal(Containerd()), spec, state.model_copy(update={"containerd": answer}))
     assert blind.error and not blind.diff
-    never = compare(Containerd(), spec, before.model_copy(update={"containerd": answer}), original=True)
+    never = compare(Removal(Containerd()), spec, before.model_copy(update={"containerd": answer}))
     assert not never.error and not never.applies
 
 
@@ -141,13 +142,13 @@ def test_a_missing_runc_stays_and_the_plan_says_so() -> None:
     alone = OTHER.replace(RUNC.removeprefix("version = 2\n"), "")
     spec, before, state = applied(node(alone))
     assert "remove leaves it there" in compare(Containerd(), spec, before).notes[0]
-    found = compare(Containerd(), spec, state, original=True)
+    found = compare(Removal(Containerd()), spec, state)
     assert found.notes == ("runtimes.runc stays: without it CRI is not served, as before gpuready",)
     left = withdrawn(spec, state).files[CONFIG].text
     assert left.startswith(alone)
     assert left.removeprefix(alone).split("\n", 1)[1] == RUNC.removeprefix("version = 2\n\n")
     _, _, usual = applied(node(OTHER))
-    assert compare(Containerd(), spec, usual, original=True).notes == ()
+    assert compare(Removal(Containerd()), spec, usual).notes == ()
 
 
 def test_a_default_stays_on_record_until_it_is_replaced() -> None:
@@ -164,12 +165,12 @@ LATER = {"/etc/containerd/conf.d/later.toml": RUNC}
 def test_an_overridden_file_stays_on_record() -> None:
     spec, _, state = applied(node(f'imports = ["/etc/containerd/conf.d/*.toml"]\n{RUNC}'))
     hidden = with_files(state, LATER)
-    found = compare(Containerd(), spec, hidden, original=True)
+    found = compare(Removal(Containerd()), spec, hidden)
     assert f"{CONFIG} still contains gpuready's" in found.error and next(iter(LATER)) in found.error
     again = compare(Containerd(), spec, hidden)
     assert again.diff and not again.error
     applied_again = applied_to(Containerd(), spec, hidden)
-    assert compare(Containerd(), spec, applied_again, original=True).error
+    assert compare(Removal(Containerd()), spec, applied_again).error
     by_hand = with_files(applied_again, {CONFIG: f'imports = ["/etc/containerd/conf.d/*.toml"]\n{RUNC}'})
     assert "nvidia" not in withdrawn(spec, by_hand).files[next(iter(LATER))].text
 
@@ -177,8 +178,8 @@ def test_an_overridden_file_stays_on_record() -> None:
 def test_a_damaged_record_stops_apply_and_remove() -> None:
     spec, _, state = applied(node(RUNC))
     lost = with_text(state, OURS, "{")
-    for back in (False, True):
-        error = compare(Containerd(), spec, lost, original=back).error
+    for item in (Containerd(), Removal(Containerd())):
+        error = compare(item, spec, lost).error
         assert f"{OURS}, the record of gpuready's changes, cannot be read" in error
 
 

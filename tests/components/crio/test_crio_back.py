@@ -6,6 +6,7 @@ from gpuready.base.facts import KEPT
 from gpuready.components.crio.component import Crio
 from gpuready.components.crio.files import DROP_IN
 from gpuready.contract.compare import Comparison, compare
+from gpuready.contract.removal import Removal
 from tests.components.cases import node_of
 
 OURS = '[crio.runtime.runtimes.nvidia]\nruntime_path = "/usr/bin/nvidia-container-runtime"\n'
@@ -14,7 +15,7 @@ OURS = '[crio.runtime.runtimes.nvidia]\nruntime_path = "/usr/bin/nvidia-containe
 def back(**files: Any) -> Comparison:
     named = {"drop_in": DROP_IN, "absent": f"{KEPT}{DROP_IN}.absent", "ours": f"{KEPT}{DROP_IN}.ours"}
     state = {"files": {named[name]: text for name, text in files.items()}}
-    return compare(Crio(), *node_of("crio", {}, state), original=True)
+    return compare(Removal(Crio()), *node_of("crio", {}, state))
 
 
 def recorded(text: str) -> str:

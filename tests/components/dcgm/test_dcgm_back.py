@@ -4,6 +4,7 @@ import pytest
 
 from gpuready.components.dcgm.component import RECORD, Dcgm, DcgmRemove
 from gpuready.contract.compare import compare
+from gpuready.contract.removal import Removal
 from tests.components.cases import node_of
 from tests.components.closing import close
 
@@ -23,20 +24,20 @@ def test_only_what_gpuready_did_is_undone(record: str, diff: dict[str, object], 
     both = dict.fromkeys((CUDA12, CUDA13), "1:4.5.2-1")
     there = {"packages": both, "units": {"nvidia-dcgm.service": {"enabled": "enabled"}}, "files": {RECORD: record}}
     spec, state = node_of("dcgm", {}, there)
-    found = compare(Dcgm(), spec, state, original=True)
+    found = compare(Removal(Dcgm()), spec, state)
     assert {c.key: c.expected for c in found.diff} == diff
-    assert [step.args for step in close(Dcgm(), spec, state, found.diff).steps] == [DcgmRemove(*args, ("",))]
+    assert [step.args for step in close(Removal(Dcgm()), spec, state, found.diff).steps] == [DcgmRemove(*args, ("",))]
     assert found.disruption.name == ("recreate" if GONE.items() <= diff.items() else "none")
 
 
 def test_what_gpuready_never_touched_stays() -> None:
     spec, state = node_of("dcgm", {}, {"packages": {CUDA13: "1:4.5.2-1"}})
-    assert not compare(Dcgm(), spec, state, original=True).applies
+    assert not compare(Removal(Dcgm()), spec, state).applies
 
 
 def test_packages_that_cannot_be_read_are_not_removed() -> None:
     there = {"packages": {"unknown": "dpkg: exit 2"}, "units": {"unknown": "no answer"}, "files": {RECORD: CUDA13}}
-    found = compare(Dcgm(), *node_of("dcgm", {}, there), original=True)
+    found = compare(Removal(Dcgm()), *node_of("dcgm", {}, there))
     assert "dpkg: exit 2" in found.error and "no answer" in found.error
 
 

@@ -15,6 +15,7 @@ from gpuready.components.driver.install import UMAD
 from gpuready.components.repository.component import SOURCE, Repository
 from gpuready.contract import ledger
 from gpuready.contract.compare import compare
+from gpuready.contract.removal import Removal
 from tests.components.cases import node_of
 from tests.lab import scale
 
@@ -43,12 +44,12 @@ def test_remove_goes_back_to_the_holds_of_before() -> None:
         f"{KEPT}{UNATTENDED}.absent": "",
     }
     spec, state = node_of("driver", {}, FRESH | {"packages": {"libcuda1": held, "libnvidia-ml1": held}, "files": files})
-    found = compare(Driver(), spec, state, original=True)
+    found = compare(Removal(Driver()), spec, state)
     assert {c.key: (c.actual, c.expected) for c in found.diff} == {
         "driver.libnvidia-ml1.held": (True, False),
         f"driver.files.{UNATTENDED}": ("gpuready's, edited since", None),
     }
-    (step,) = Driver().converge(found.diff, spec, state)
+    (step,) = Driver().restore(found.diff, spec, state)
     back = ledger.Putback(UNATTENDED, state.sha256(UNATTENDED), False)
     assert step.args == Hold((), ("libnvidia-ml1",), (), (back,), apt=True)
     assert step.script.endswith('rm -f "$HOLDS_BEFORE"\nexit 0\n'), "a hold of somebody's later on is his"
@@ -57,9 +58,9 @@ def test_remove_goes_back_to_the_holds_of_before() -> None:
 def test_remove_takes_the_module_of_the_fabric_manager_back() -> None:
     files = {UMAD: "mlx5_ib\nib_umad\n", f"{KEPT}{UMAD}.absent": ""}
     spec, state = node_of("driver", {}, FRESH | {"files": files})
-    found = compare(Driver(), spec, state, original=True)
+    found = compare(Removal(Driver()), spec, state)
     assert [c.key for c in found.diff] == [f"driver.files.{UMAD}"]
-    (step,) = Driver().converge(found.diff, spec, state)
+    (step,) = Driver().restore(found.diff, spec, state)
     assert isinstance(step.args, Hold)
     assert step.args.files == (ledger.Putback(UMAD, state.sha256(UMAD), False),)
 

@@ -10,6 +10,7 @@ from gpuready.components.nccl.component import Nccl
 from gpuready.contract.compare import compare
 from gpuready.contract.component import Change
 from gpuready.contract.ledger import Put, Putback, Restore, WriteFiles
+from gpuready.contract.removal import Removal
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.network import hca
@@ -88,8 +89,8 @@ def test_hca(value: str, selected: set[str]) -> None:
 def back(text: str, original: str | None) -> tuple[tuple[Change, ...], Script | str]:
     kept = {f"{BACKUP}.absent": root_file("")} if original is None else {f"{BACKUP}.original": root_file(original)}
     state = NodeState(files={conf.CONF: root_file(text), **kept})
-    found = compare(Nccl(), NodeSpec(), state, original=True)
-    steps = Nccl().converge(found.diff, NodeSpec(), state)
+    found = compare(Removal(Nccl()), NodeSpec(), state)
+    steps = Nccl().restore(found.diff, NodeSpec(), state)
     step = next(steps)
     with pytest.raises(StopIteration):
         steps.send(Reply(0, ""))
@@ -117,4 +118,4 @@ def test_what_the_user_added_since_stays(original: str | None) -> None:
 
 def test_a_file_that_is_not_ours_is_left_alone() -> None:
     state = NodeState(files={conf.CONF: root_file("NCCL_IB_TC=106\n")})
-    assert not compare(Nccl(), NodeSpec(), state, original=True).diff
+    assert not compare(Removal(Nccl()), NodeSpec(), state).diff

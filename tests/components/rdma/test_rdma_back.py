@@ -8,6 +8,7 @@ from gpuready.components.rdma.component import CAME, GRUBBY, OURS, Rdma, SetOpti
 from gpuready.components.rdma.state import CONF, GRUB
 from gpuready.contract.compare import compare
 from gpuready.contract.component import Disruption
+from gpuready.contract.removal import Removal
 from tests.components.cases import node_of
 
 APPLIED: dict[str, Any] = {
@@ -29,9 +30,9 @@ FILES = {
 def back(files: dict[str, str], **state: Any) -> tuple[dict[str, Any], Disruption, list[Step]]:
     """The difference to what was before, its class, and the steps that close it."""
     spec, node = node_of("rdma", {}, {**APPLIED, "files": files, **state})
-    found = compare(Rdma(), spec, node, original=True)
+    found = compare(Removal(Rdma()), spec, node)
     assert not found.error
-    steps = list(Rdma().converge(found.diff, spec, node)) if found.diff else []
+    steps = list(Rdma().restore(found.diff, spec, node)) if found.diff else []
     diff = {c.key: (c.actual, c.expected) for c in found.diff}
     return diff, found.disruption, steps
 

@@ -22,6 +22,7 @@ from gpuready.components.wheels.record import Record, path, records
 from gpuready.components.wheels.state import Environment, environment, installed_hash, on_record
 from gpuready.contract.compare import compare
 from gpuready.contract.component import Disruption
+from gpuready.contract.removal import Removal
 from gpuready.inventory.hosts import load
 from gpuready.model.parse import parse
 from gpuready.model.spec import NodeSpec
@@ -410,16 +411,16 @@ def test_remove_uninstalls_what_was_new_and_leaves_what_replaced_something(tmp_p
         ("2.1.0", {record}, Disruption.none, (f"{note}want by hand",)),
     ):
         state = recorded(made, "/a", before=before)
-        found = compare(Wheels(), NodeSpec(), state, original=True)
+        found = compare(Removal(Wheels()), NodeSpec(), state)
         assert {(change.key, change.expected) for change in found.diff} == keys
         assert (found.disruption, found.notes) == (disruption, notes)
-        (step,) = Wheels().converge(found.diff, NodeSpec(), state)
+        (step,) = Wheels().restore(found.diff, NodeSpec(), state)
         assert isinstance(step.args, RemoveWheel) and step.args.uninstall == (before == "")
 
 
 def test_remove_leaves_alone_what_somebody_else_installed_since(tmp_path: Path) -> None:
     made = wheel(tmp_path)
-    assert not compare(Wheels(), NodeSpec(), recorded(made, "/a", now=SHA), original=True).diff
-    assert not compare(Wheels(), NodeSpec(), NodeState(), original=True).applies
+    assert not compare(Removal(Wheels()), NodeSpec(), recorded(made, "/a", now=SHA)).diff
+    assert not compare(Removal(Wheels()), NodeSpec(), NodeState()).applies
     hung = recorded(made, "/a").model_copy(update={"wheels": Unknown(unknown="wheels: no answer")})
-    assert "wheels: no answer" in compare(Wheels(), NodeSpec(), hung, original=True).error
+    assert "wheels: no answer" in compare(Removal(Wheels()), NodeSpec(), hung).error

@@ -27,7 +27,8 @@ from gpuready.components.cdi.state import ENVIRONMENT, without_gids
 from gpuready.components.ldso.state import other_library
 from gpuready.components.toolkit.state import installed_by_us
 from gpuready.contract import ledger
-from gpuready.contract.component import Applies, Change, Component, NotComparable, Value, Values
+from gpuready.contract.component import Applies, Change, NotComparable, Value, Values
+from gpuready.contract.removal import WholeFiles
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 
@@ -37,7 +38,7 @@ _GIDS = "cdi.additional-gids"
 _MADE = ("cdi.spec", "cdi.driver", "cdi.devices", "cdi.missing", _GIDS)
 
 
-class Cdi(Component):
+class Cdi(WholeFiles):
     """One up-to-date CDI spec of nvidia.com/gpu."""
 
     name = "cdi"
@@ -70,7 +71,7 @@ class Cdi(Component):
     def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         found = current(spec, state)
         seen: dict[str, Value] = {"cdi.missing": (), "cdi.shadows": tuple(s.path for s in shadows(spec, state))}
-        seen |= ledger.actual("cdi", state, _touched(state))
+        seen |= ledger.actual("cdi", state, self.touched(state))
         if found is None:
             return seen
         if found.error:
@@ -84,12 +85,15 @@ class Cdi(Component):
             "cdi.missing": (*gone[:3], f"and {len(gone) - 3} more") if len(gone) > 4 else gone,
         }
 
+    def touched(self, state: NodeState) -> tuple[str, ...]:
+        return _touched(state)
+
     def original(self, spec: NodeSpec, state: NodeState) -> Values:
         """Return the specs that gpuready moved aside, and the removal of the one that it made.
 
         A spec of another driver is not restored. If the toolkit stays, it needs a spec, so the last one stays, too.
         """
-        found = ledger.whole("cdi", state, _touched(state))
+        found = super().original(spec, state)
         stale = {f"cdi.files.{path}" for path in _outdated(state)}
         found = {key: value for key, value in found.items() if key not in stale}
         goes = {key.partition(".files.")[2] for key, value in found.items() if value is None}
@@ -99,12 +103,13 @@ class Cdi(Component):
             return found
         return {key: value for key, value in found.items() if value is not None or key.endswith(ENVIRONMENT)}
 
+    def notes_on_removal(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        return tuple(
+            f"the original {path} is for driver {version}, but {state.driver.loaded} is loaded: it is not restored"
+            for path, version in _outdated(state).items()
+        )
+
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
-        if any(c.key.startswith("cdi.files.") for c in diff):
-            return tuple(
-                f"the original {path} is for driver {version}, but {state.driver.loaded} is loaded: it is not restored"
-                for path, version in _outdated(state).items()
-            )
         found = []
         if any(c.key == _GIDS for c in diff):
             old = ", ".join(without_gids_field(spec, state))
@@ -114,9 +119,6 @@ class Cdi(Component):
         return tuple(found)
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        if diff[0].key.startswith("cdi.files."):
-            yield from ledger.restore("cdi", diff, state)
-            return
         make = any(c.key in _MADE for c in diff)
         settings = state.text(ENVIRONMENT)
         if any(c.key == _GIDS for c in diff) and (wanted := without_gids(settings)) != settings:

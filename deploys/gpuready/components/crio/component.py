@@ -24,13 +24,13 @@ from gpuready.contract import ledger, need
 from gpuready.contract.component import (
     Applies,
     Change,
-    Component,
     Disruption,
     NotComparable,
     Value,
     Values,
     refuse_irregular,
 )
+from gpuready.contract.removal import WholeFiles
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import File, NodeState, Unknown
 
@@ -48,7 +48,7 @@ _FLAGS = ("/etc/default/crio", "/etc/sysconfig/crio")
 _FLAG = re.compile(r"(?:^|[\"'=])--?(?:c|config|d|config-dir|default-runtime|runtimes)(?:[=\"']|$)")
 
 
-class Crio(Component):
+class Crio(WholeFiles):
     """runtimes.nvidia and, on request, default_runtime, in a drop-in that CRI-O has loaded."""
 
     name = "crio"
@@ -101,12 +101,15 @@ class Crio(Component):
         return values | ledger.actual("crio", state, (DROP_IN,))
 
     def original(self, spec: NodeSpec, state: NodeState) -> Values:
-        found = ledger.whole("crio", state, (DROP_IN,))
+        found = super().original(spec, state)
         if not found and ledger.kept(state, DROP_IN) and "nvidia" in files.effective(state).runtimes:
             raise NotComparable(
                 f"{DROP_IN} was edited after gpuready wrote it; remove the runtime nvidia from it first"
             )
         return found
+
+    def touched(self, state: NodeState) -> tuple[str, ...]:
+        return (DROP_IN,)
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
         return Disruption.reload if state.unit(UNIT).active == "active" else Disruption.none
@@ -118,9 +121,8 @@ class Crio(Component):
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         want = {c.key: c.expected for c in diff if c.key != RUNNING}
-        back = f"crio.files.{DROP_IN}"
         content = b""
-        if want and back not in want:
+        if want:
             found = files.effective(state)
             like, table = found.base()
             import tomlkit
@@ -133,15 +135,19 @@ class Crio(Component):
         install = CrioInstall(
             before=state.sha256(DROP_IN),
             content=content,
-            restores=back in want,
-            has_original=bool(want.get(back)),
             runtime=RUNTIME_PATH if content else "",
             default_runtime=str(want.get(_DEFAULT) or ""),
             monitor=str(want.get(_MONITOR) or ""),
             reload=state.unit(UNIT).active == "active",
         )
-        summary = f"install {DROP_IN}" if content else f"restore {DROP_IN}" if want else "reload CRI-O"
+        summary = f"install {DROP_IN}" if content else "reload CRI-O"
         yield Step("crio", install, timeout=120, summary=summary)
+
+    def restore(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        ((_, before, has_original),) = ledger.to_restore(diff, state)
+        reload = state.unit(UNIT).active == "active"
+        install = CrioInstall(before, reload=reload, restores=True, has_original=has_original)
+        yield Step("crio", install, timeout=120, summary=f"restore {DROP_IN}")
 
     def _validated(self, content: bytes, want: Values, spec: NodeSpec, state: NodeState) -> None:
         """Check that the files together have the wanted values, and that other runtimes stay. Raises ConvergeError."""
@@ -165,13 +171,13 @@ class CrioInstall(Script, template="crio/install"):
     """
 
     before: str
-    content: bytes
-    restores: bool
-    has_original: bool
-    runtime: str
-    default_runtime: str
-    monitor: str
-    reload: bool
+    content: bytes = b""
+    restores: bool = False
+    has_original: bool = False
+    runtime: str = ""
+    default_runtime: str = ""
+    monitor: str = ""
+    reload: bool = False
     path: str = DROP_IN
 
 

@@ -77,14 +77,15 @@ class Dcgm(Component):
         return Disruption.recreate if _packages(diff) else Disruption.none
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        work, packages = ignored_containers.words(spec), _packages(diff)
-        if any(c.expected in (None, False) for c in diff):
-            remove = DcgmRemove(_ENABLED in _before(state), _ACTIVE in _before(state), work)
-            yield Step("dcgm", remove, timeout=1800, summary="purge DCGM" if packages else "stop nvidia-dcgm")
-            return
+        packages = _packages(diff)
         summary = f"install {packages[0]}" if packages else "start nvidia-dcgm"
-        install = DcgmInstall("".join(packages), work)
+        install = DcgmInstall("".join(packages), ignored_containers.words(spec))
         yield Step("dcgm", install, timeout=1800, summary=summary, fixes=(("apt has no", _NO_SOURCE),))
+
+    def restore(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        before = _before(state)
+        remove = DcgmRemove(_ENABLED in before, _ACTIVE in before, ignored_containers.words(spec))
+        yield Step("dcgm", remove, timeout=1800, summary="purge DCGM" if _packages(diff) else "stop nvidia-dcgm")
 
 
 class DcgmInstall(Script, template="dcgm/install"):

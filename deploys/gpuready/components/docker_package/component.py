@@ -56,16 +56,18 @@ class DockerPackage(Component):
         return Disruption.recreate
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
-        if diff[0].expected is None:
-            return ("Docker came with gpuready: it is purged with its images, unless it has containers or volumes",)
         return ("component docker configures it once it is installed",)
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        work = ignored_containers.words(spec)
-        if diff[0].expected is not None:
-            yield Step("engine", DockerPackageInstall(work), timeout=1800, summary="install docker.io")
-        else:
-            yield Step("engine", DockerPackageRemove(work), timeout=1800, summary="purge docker.io")
+        install = DockerPackageInstall(ignored_containers.words(spec))
+        yield Step("engine", install, timeout=1800, summary="install docker.io")
+
+    def notes_on_removal(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        return ("Docker came with gpuready: it is purged with its images, unless it has containers or volumes",)
+
+    def restore(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        remove = DockerPackageRemove(ignored_containers.words(spec))
+        yield Step("engine", remove, timeout=1800, summary="purge docker.io")
 
 
 class DockerPackageInstall(Script, template="docker_package/install"):

@@ -17,7 +17,8 @@ from gpuready.base.facts import KEPT
 from gpuready.base.step import Reply, Script, Step, Steps
 from gpuready.components.driver import install, packages, recipes
 from gpuready.contract import ignored_containers, ledger, need
-from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
+from gpuready.contract.component import Applies, Change, Disruption, NotComparable, Value, Values
+from gpuready.contract.removal import WholeFiles
 from gpuready.cuda import tables
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Package
@@ -30,7 +31,7 @@ FILES = (UNATTENDED, *install.FILES)
 _KEPT_OUT = "driver.unattended-upgrades"
 
 
-class Driver(Component):
+class Driver(WholeFiles):
     """A hold on every package of the driver and, on request, one version of it."""
 
     name = "driver"
@@ -71,7 +72,10 @@ class Driver(Component):
         held: dict[str, Value] = {
             f"driver.{row[0]}.held": row[1:] == ["hold"] for row in rows if row and row[0] in state.installed
         }
-        return held | ledger.whole("driver", state, FILES)
+        return {**held, **super().original(spec, state)}
+
+    def touched(self, state: NodeState) -> tuple[str, ...]:
+        return FILES
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
         return install.kind(diff, state)
@@ -82,8 +86,6 @@ class Driver(Component):
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         said = []
         keys = {c.key for c in diff}
-        if any(key.startswith("driver.files.") for key in keys):
-            return ("the driver itself stays as it is",)
         if _KEPT_OUT in keys:
             said.append("this also holds back security updates of the driver: follow NVIDIA's security bulletins")
         if "driver.version" in keys and tables.ended(spec.driver.branch):
@@ -98,6 +100,9 @@ class Driver(Component):
             )
         return tuple(said)
 
+    def notes_on_removal(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        return ("the driver itself stays as it is",)
+
     def remarks(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         if spec.driver.policy != "observe":
             return self.remark_if_unused(spec, state)
@@ -106,20 +111,24 @@ class Driver(Component):
         return ("driver.policy is observe, but gpuready's holds and pins stay: gpuready remove --only driver",)
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        wanted = {c.key: c.expected for c in diff}
-        back = ledger.to_restore(diff, state)
-        if not back and install.HEAVY & set(wanted):
+        wanted = {c.key for c in diff}
+        if install.HEAVY & wanted:
             members = yield from _install(spec, state)
             yield _hold(state, [_unattended(state, members)], members)
-        elif back or set(wanted) - {install.RUNNING}:
-            held = {key.removeprefix("driver.").removesuffix(".held"): v for key, v in wanted.items() if ".held" in key}
-            puts = [_unattended(state, packages.members(state.installed))] if wanted.get(_KEPT_OUT) else []
-            puts += [install.pin(spec, state)] if wanted.get("driver.pin") else []
-            yield _hold(state, puts, [n for n, v in held.items() if v], [n for n, v in held.items() if not v], back)
+        elif wanted - {install.RUNNING}:
+            puts = [_unattended(state, packages.members(state.installed))] if _KEPT_OUT in wanted else []
+            puts += [install.pin(spec, state)] if "driver.pin" in wanted else []
+            yield _hold(state, puts, _held(diff))
         if install.RUNNING in wanted and not install.cannot_reload(state):
             fabric_manager = install.wanted(spec, state).fabric_manager
             script = Load(spec.driver.version or "", ignored_containers.words(spec), fabric_manager)
             yield Step("driver-load", script, timeout=600, summary="load the module")
+
+    def restore(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        held, files = _held(diff), ledger.to_restore(diff, state)
+        hold, unhold = (tuple(name for name in held if held[name] is on) for on in (True, False))
+        script = Hold(hold, unhold, (), files, packages.by_apt(state))
+        yield Step("driver-hold", script, timeout=300, summary="restore the package holds")
 
 
 class Load(Script, template="driver/load"):
@@ -215,17 +224,15 @@ def _install(spec: NodeSpec, state: NodeState) -> Generator[Step, Reply, dict[st
     return packages.members({row[0]: Package(version=row[1], arch="") for row in rows if len(row) == 2})
 
 
-def _hold(
-    state: NodeState,
-    puts: Iterable[ledger.Put],
-    hold: Iterable[str],
-    unhold: Iterable[str] = (),
-    back: tuple[ledger.Putback, ...] = (),
-) -> Step:
-    """Return the step for the holds and their files."""
-    script = Hold(tuple(hold), tuple(unhold), tuple(puts), back, packages.by_apt(state))
-    summary = "restore the package holds" if back else "hold the driver's packages"
-    return Step("driver-hold", script, timeout=300, summary=summary)
+def _held(diff: tuple[Change, ...]) -> dict[str, Value]:
+    """Return package -> whether it is to be held, for the packages of the difference."""
+    return {c.key[len("driver.") : -len(".held")]: c.expected for c in diff if c.key.endswith(".held")}
+
+
+def _hold(state: NodeState, puts: Iterable[ledger.Put], hold: Iterable[str]) -> Step:
+    """Return the step that holds these packages and writes the files for that."""
+    script = Hold(tuple(hold), (), tuple(puts), (), packages.by_apt(state))
+    return Step("driver-hold", script, timeout=300, summary="hold the driver's packages")
 
 
 def _unattended(state: NodeState, members: Mapping[str, Package]) -> ledger.Put:

@@ -16,7 +16,8 @@ from gpuready.base import resources
 from gpuready.base.step import Step, Steps
 from gpuready.components.cdi import state as cdi
 from gpuready.contract import ledger, owners
-from gpuready.contract.component import Applies, Change, Component, NotComparable, Value, Values
+from gpuready.contract.component import Applies, Change, NotComparable, Value, Values
+from gpuready.contract.removal import WholeFiles
 from gpuready.gpu import bus
 from gpuready.gpu.thresholds import FABRIC_COMPLETE, fatal_xids
 from gpuready.model.spec import NodeSpec
@@ -29,7 +30,7 @@ _MODE = 0o755
 _PINNED = re.compile(r"^GPUS=([0-9]{1,4})$", re.M)
 
 
-class Gate(Component):
+class Gate(WholeFiles):
     """The program on the node that tells a scheduler whether GPU jobs may start."""
 
     name = "gate"
@@ -52,12 +53,12 @@ class Gate(Component):
     def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         return {"gate.script": _script(spec, state), **ledger.actual(self.name, state, [SCRIPT])}
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Values:
-        return ledger.whole(self.name, state, [SCRIPT])
+    def touched(self, state: NodeState) -> tuple[str, ...]:
+        return (SCRIPT,)
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        if diff[0].key.startswith("gate.files."):
-            yield from ledger.restore(self.name, diff, state)
+        if not spec.gate:
+            yield from self.restore(diff, spec, state)
             return
         put = ledger.put(state, SCRIPT, wanted(spec, state))
         yield Step(self.name, ledger.WriteFiles((put,), program=SCRIPT), summary=f"write {SCRIPT}")

@@ -15,7 +15,8 @@ from gpuready.base import resources
 from gpuready.base.step import Script, Step, Steps
 from gpuready.components.ldso.state import BUILT_IN, DRIVER_DIRS, SONAMES, is_old_link, library_version, newest_versions
 from gpuready.contract import ledger
-from gpuready.contract.component import Applies, Change, Component, NotComparable, Value, Values
+from gpuready.contract.component import Applies, Change, NotComparable, Value, Values
+from gpuready.contract.removal import WholeFiles
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Linker, NodeState, Unknown
 
@@ -23,7 +24,7 @@ MAIN, CONF = "/etc/ld.so.conf", "/etc/ld.so.conf.d/gpuready-nvidia.conf"
 _FORBIDDEN = {"stubs", "compat"}
 
 
-class Ldso(Component):
+class Ldso(WholeFiles):
     """The driver's directories in ld.so.conf.d, and a linker cache that lists their libcuda."""
 
     name = "ldso"
@@ -80,13 +81,13 @@ class Ldso(Component):
             )
         return found
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Values:
-        return ledger.whole("ldso", state, [CONF])
+    def touched(self, state: NodeState) -> tuple[str, ...]:
+        return (CONF,)
+
+    def restore(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        return ledger.restore(self.name, diff, state, ldconfig=True)
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        if diff[0].key.startswith("ldso.files."):
-            yield from ledger.restore("ldso", diff, state, ldconfig=True)
-            return
         dirs = next((c.expected for c in diff if c.key == "ldso.conf"), None)
         script = UpdateLinker()
         if isinstance(dirs, tuple):

@@ -11,7 +11,8 @@ import re
 
 from gpuready.base.step import Step, Steps
 from gpuready.contract import ledger
-from gpuready.contract.component import Applies, Change, Component, Values
+from gpuready.contract.component import Applies, Change, Values
+from gpuready.contract.removal import WholeFiles
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 
@@ -27,7 +28,7 @@ _FILES = {
 }
 
 
-class Legacy(Component):
+class Legacy(WholeFiles):
     """Stale drop-ins of nvidia-ctk 1.18.0 to 1.19.0, and the old OCI hook if CDI is used."""
 
     name = "legacy"
@@ -44,13 +45,10 @@ class Legacy(Component):
     def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         return ledger.actual("legacy", state, _FILES) | {f"legacy.{path}": what for path, what in _stale(state).items()}
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Values:
-        return ledger.whole("legacy", state, _FILES)
+    def touched(self, state: NodeState) -> tuple[str, ...]:
+        return tuple(_FILES)
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        if diff[0].key.startswith("legacy.files."):
-            yield from ledger.restore("legacy", diff, state)
-            return
         stale = (c.key.removeprefix("legacy.") for c in diff)
         drops = tuple(ledger.Drop(path, state.sha256(path)) for path in stale)
         yield Step("legacy", ledger.WriteFiles((), drops), summary="remove what is stale")

@@ -13,7 +13,8 @@ nvidia-container-toolkit issue 2037.
 from gpuready.base import resources
 from gpuready.base.step import Script, Step, Steps
 from gpuready.contract import ignored_containers, ledger, need
-from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
+from gpuready.contract.component import Applies, Change, Disruption, NotComparable, Value, Values
+from gpuready.contract.removal import WholeFiles
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Unit
 
@@ -41,7 +42,7 @@ def wanted(spec: NodeSpec, state: NodeState) -> str:
     return f"auto: {port.split('/')[4]} is an RDMA device" if spec.memlock == "auto" and port and _may(state) else ""
 
 
-class Memlock(Component):
+class Memlock(WholeFiles):
     """Unlimited locked memory for logins, containerd and slurmd, also in the running processes."""
 
     name = "memlock"
@@ -77,8 +78,8 @@ class Memlock(Component):
             found[f"memlock.{service}.process"] = _plain(unit.process_memlock)
         return found
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Values:
-        return ledger.whole("memlock", state, FILES)
+    def touched(self, state: NodeState) -> tuple[str, ...]:
+        return FILES
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
         return Disruption.recreate if any(_reloads(c) for c in diff) else Disruption.none
@@ -99,11 +100,17 @@ class Memlock(Component):
         for service in _services(state):
             if f"memlock.{service}.drop-in" in keys:
                 puts.append(ledger.put(state, drop_in(service), resources.document("memlock/memlock.unit")))
-            if f"memlock.{service}.process" in keys or f"memlock.files.{drop_in(service)}" in keys:
+            if f"memlock.{service}.process" in keys:
                 services.append(f"{service}.service")
-        back = ledger.to_restore(diff, state)
         reload = any(_reloads(c) for c in diff)
-        script = SetLimits(tuple(puts), back, tuple(services), bool(back), reload, ignored_containers.words(spec))
+        script = SetLimits(tuple(puts), (), tuple(services), reload, ignored_containers.words(spec))
+        yield Step("memlock", script, summary="limits of locked memory")
+
+    def restore(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        files, reload = ledger.to_restore(diff, state), any(_reloads(c) for c in diff)
+        paths = [file.path for file in files]
+        services = tuple(f"{service}.service" for service in _services(state) if drop_in(service) in paths)
+        script = SetLimits((), files, services, reload, ignored_containers.words(spec))
         yield Step("memlock", script, summary="limits of locked memory")
 
 
@@ -113,7 +120,6 @@ class SetLimits(Script, template="memlock/converge"):
     puts: tuple[ledger.Put, ...]
     files: tuple[ledger.Putback, ...]
     services: tuple[str, ...]
-    back: bool
     reload: bool
     work: tuple[str, ...]
 

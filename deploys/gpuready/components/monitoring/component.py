@@ -62,17 +62,11 @@ class Monitoring(Component):
         return Disruption.recreate if _reloads(diff, state) else Disruption.none
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        removed = tuple(
-            ledger.Putback(path, state.sha256(path), False)
-            for path in FILES
-            if any(c.key == _key(path) and c.expected is None for c in diff)
-        )
-        textfile = _textfile(state)
-        if removed:
-            yield Step("monitoring", RemoveExporter(removed, textfile), summary="remove the RDMA exporter")
+        if spec.monitoring.rdma_exporter == "off":
+            yield from self.restore(diff, spec, state)
             return
         content, changed = files(spec), {c.key for c in diff}
-        directory = spec.monitoring.textfile_directory
+        directory, textfile = spec.monitoring.textfile_directory, _textfile(state)
         script = InstallExporter(
             puts=tuple(ledger.put(state, path, content[path]) for path in FILES if _key(path) in changed),
             directory=directory,
@@ -81,6 +75,11 @@ class Monitoring(Component):
             work=ignored_containers.words(spec),
         )
         yield Step("monitoring", script, summary="install the RDMA exporter")
+
+    def restore(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        keys = {c.key for c in diff}
+        removed = tuple(ledger.Putback(path, state.sha256(path), False) for path in FILES if _key(path) in keys)
+        yield Step("monitoring", RemoveExporter(removed, _textfile(state)), summary="remove the RDMA exporter")
 
 
 class InstallExporter(Script, template="monitoring/install"):

@@ -18,7 +18,8 @@ from gpuready.components.docker.state import all_containers
 from gpuready.components.rdma.conf import MODES, OPERATOR, by_files, by_next_boot, by_options, conflicts
 from gpuready.components.rdma.state import CONF, DRACUT, GRUB, MARK
 from gpuready.contract import ignored_containers, ledger
-from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
+from gpuready.contract.component import Applies, Change, Disruption, NotComparable, Value, Values
+from gpuready.contract.removal import WholeFiles
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Unknown
 
@@ -32,7 +33,7 @@ _INSTALLED = "installed"
 _RUNNING, _PACKAGE = "rdma.running", "rdma.package."
 
 
-class Rdma(Component):
+class Rdma(WholeFiles):
     """ib_core's netns_mode, configured and running, and the user space packages."""
 
     name = "rdma"
@@ -84,12 +85,15 @@ class Rdma(Component):
         return found
 
     def original(self, spec: NodeSpec, state: NodeState) -> Values:
-        found = ledger.whole("rdma", state, FILES)
+        found = dict(super().original(spec, state))
         if GRUBBY in state.files:
             found["rdma.grubby"] = None
         if OURS in state.files and state.ib_netns_mode:
             found[_RUNNING] = _before(state)
         return found | {f"{_PACKAGE}{name}": None for name in _came(state)}
+
+    def touched(self, state: NodeState) -> tuple[str, ...]:
+        return FILES
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
         if any(c.key == _RUNNING for c in diff) and _cannot_switch(state):
@@ -118,16 +122,30 @@ class Rdma(Component):
         return tuple(said)
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        wanted = {c.key: c.expected for c in diff}
-        if any(key != _RUNNING and not key.startswith(_PACKAGE) for key in wanted):
+        if any(c.key != _RUNNING and not c.key.startswith(_PACKAGE) for c in diff):
             yield Step("rdma", _configure(diff, spec, state), timeout=1800, summary="write ib_core's option")
         if names := _packages(diff):
-            take = wanted[f"{_PACKAGE}{names[0]}"] is None
-            packages = SetPackages(() if take else names, ignored_containers.words(spec))
-            yield Step("rdma-packages", packages, timeout=1800, summary=f"{'purge' if take else 'install'} packages")
-        if _RUNNING in wanted and not _cannot_switch(state):
-            mode = str(wanted[_RUNNING])
-            yield Step("rdma-mode", SwitchMode(mode), summary=f"switch to {mode}")
+            packages = SetPackages(names, ignored_containers.words(spec))
+            yield Step("rdma-packages", packages, timeout=1800, summary="install packages")
+        yield from _switch(diff, state)
+
+    def restore(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        files, grubby = ledger.to_restore(diff, state), any(c.key == "rdma.grubby" for c in diff)
+        if files or grubby:
+            option = SetOption(
+                puts=(),
+                files=files,
+                images=state.initramfs if files else (),
+                option="",
+                back=True,
+                update_grub=any(file.path == GRUB for file in files),
+                grubby=GRUBBY if grubby else "",
+            )
+            yield Step("rdma", option, timeout=1800, summary="restore ib_core's option")
+        if _packages(diff):
+            packages = SetPackages((), ignored_containers.words(spec))
+            yield Step("rdma-packages", packages, timeout=1800, summary="purge packages")
+        yield from _switch(diff, state)
 
 
 class SetOption(Script, template="rdma/converge"):
@@ -226,6 +244,13 @@ def _before(state: NodeState) -> str:
     return said if said in MODES else files
 
 
+def _switch(diff: tuple[Change, ...], state: NodeState) -> Steps:
+    """Yield the step that switches the running mode, if the kernel may accept it."""
+    for mode in (str(c.expected) for c in diff if c.key == _RUNNING):
+        if not _cannot_switch(state):
+            yield Step("rdma-mode", SwitchMode(mode), summary=f"switch to {mode}")
+
+
 def _packages(diff: tuple[Change, ...]) -> tuple[str, ...]:
     return tuple(c.key.removeprefix(_PACKAGE) for c in diff if c.key.startswith(_PACKAGE))
 
@@ -245,7 +270,7 @@ def _package(name: str, state: NodeState) -> Value:
 
 def _configure(diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> SetOption:
     """Return the step's script for the keys of the option: files, images and the command line."""
-    keys = {c.key: c.expected for c in diff}
+    keys = {c.key for c in diff}
     mode = managed(spec, state)
     word = MODES.get(mode, "")
     puts = []
@@ -256,13 +281,12 @@ def _configure(diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Se
     grub = "rdma.cmdline" in keys and "update-grub" in state.have
     if grub:
         puts.append(ledger.put(state, GRUB, resources.document("rdma/rdma.grub", word=word)))
-    back = ledger.to_restore(diff, state)
     return SetOption(
         puts=tuple(puts),
-        files=back,
-        images=state.initramfs if puts or back or any(k.startswith("rdma.initramfs.") for k in keys) else (),
+        files=(),
+        images=state.initramfs if puts or any(k.startswith("rdma.initramfs.") for k in keys) else (),
         option=f"ib_core.netns_mode={word}",
-        back=bool(back) or "rdma.grubby" in keys,
-        update_grub=grub or any(file.path == GRUB for file in back),
-        grubby=GRUBBY if "rdma.grubby" in keys or ("rdma.cmdline" in keys and not grub) else "",
+        back=False,
+        update_grub=grub,
+        grubby=GRUBBY if "rdma.cmdline" in keys and not grub else "",
     )

@@ -80,18 +80,20 @@ class Reconverge(Component):
         return self.remark_if_unused(spec, state) if spec.reconverge.on_driver_change == "mend" else ()
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        content, want = wanted(spec, state), {c.key: c.expected for c in diff}
-        goes = [path for path in FILES if want.get(_key(path), "") is None]
-        run = not any(value is None for value in want.values())
-        script = InstallRun(
-            puts=tuple(ledger.put(state, p, text) for p, text in content.items() if want.get(_key(p)) == "current"),
-            files=tuple(ledger.Putback(path, state.sha256(path), False) for path in goes),
-            run=run,
-            left=f"{spec.monitoring.textfile_directory}/gpuready.prom",
-        )
-        summary = "install the run on the node itself" if run else "take the run on the node itself away"
+        if spec.reconverge.on_driver_change == "off":
+            yield from self.restore(diff, spec, state)
+            return
+        keys = {c.key for c in diff}
+        puts = tuple(ledger.put(state, path, text) for path, text in wanted(spec, state).items() if _key(path) in keys)
+        script = InstallRun(puts, (), run=True, left=_textfile(spec))
         # A step runs in a unit of its own name, which must differ from that of the service.
-        yield Step("reconverge-install", script, timeout=360, summary=summary)
+        yield Step("reconverge-install", script, timeout=360, summary="install the run on the node itself")
+
+    def restore(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        keys = {c.key for c in diff}
+        files = tuple(ledger.Putback(path, state.sha256(path), False) for path in FILES if _key(path) in keys)
+        script = InstallRun((), files, run=False, left=_textfile(spec))
+        yield Step("reconverge-install", script, timeout=360, summary="take the run on the node itself away")
 
 
 class InstallRun(Script, template="reconverge/install"):
@@ -161,6 +163,10 @@ def _hooks(state: NodeState) -> dict[str, str]:
         "dnf5-actions": (_DNF5, resources.document("reconverge/reconverge.dnf5", script=SCRIPT)),
     }
     return dict(hook for have, hook in hooks.items() if have in state.have)
+
+
+def _textfile(spec: NodeSpec) -> str:
+    return f"{spec.monitoring.textfile_directory}/gpuready.prom"
 
 
 def _key(path: str) -> str:

@@ -15,7 +15,8 @@ from gpuready.base.step import Reply, Script, Step, Steps
 from gpuready.components.repository import apt_sources
 from gpuready.components.repository.openpgp import LIMIT, KeyFileError, certificate
 from gpuready.contract import ledger
-from gpuready.contract.component import Applies, Change, Component, NotComparable, Value, Values
+from gpuready.contract.component import Applies, Change, NotComparable, Value, Values
+from gpuready.contract.removal import WholeFiles
 from gpuready.inventory.secrets import is_reference, resolve
 from gpuready.model.spec import REACH_REPOSITORY, NodeSpec
 from gpuready.model.state import File, NodeState
@@ -27,7 +28,7 @@ PROXY = "/etc/apt/apt.conf.d/90gpuready-proxy"
 _FIELDS = ("Types", "Uris", "Suites", "Signed-By", "Enabled")
 
 
-class Repository(Component):
+class Repository(WholeFiles):
     """The toolkit's apt repository: one entry, its verified key, and its proxy."""
 
     name = "repository"
@@ -67,15 +68,21 @@ class Repository(Component):
             "repository.key": _key(state.files.get(KEYRING), state.clock),
             "repository.conflicts": tuple(_conflicts(spec, state)),
             "repository.proxy": _proxy_there(spec, state),
-            **ledger.actual("repository", state, _touched(state)),
+            **ledger.actual("repository", state, self.touched(state)),
         }
 
-    def original(self, spec: NodeSpec, state: NodeState) -> Values:
-        return ledger.whole("repository", state, _touched(state))
+    def touched(self, state: NodeState) -> tuple[str, ...]:
+        """Return the files that this component changed; other components also have files below /etc/apt."""
+        return tuple(
+            path
+            for path in ledger.paths(state, "/etc/apt")
+            if path in (KEYRING, SOURCE, PROXY) or path.startswith("/etc/apt/sources.list")
+        )
+
+    def notes_on_removal(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        return ledger.left(state, self.touched(state))
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
-        if _backwards(diff):
-            return ledger.left(state, _touched(state))
         if not any(c.key == "repository.conflicts" for c in diff):
             return ()
         return tuple(
@@ -83,9 +90,6 @@ class Repository(Component):
         )
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        if _backwards(diff):
-            yield from ledger.restore("repository", diff, state)
-            return
         key = None
         if any(c.key == "repository.key" for c in diff):
             key = yield from self._fetch(spec, state.clock)
@@ -165,19 +169,6 @@ def _decoded(answer: str) -> bytes:
         return base64.b64decode(answer, validate=True)
     except ValueError:
         raise ConvergeError("the node's answer is not the key file in base64; nothing was written") from None
-
-
-def _touched(state: NodeState) -> tuple[str, ...]:
-    """Return the files that this component changed; other components also have files below /etc/apt."""
-    return tuple(
-        path
-        for path in ledger.paths(state, "/etc/apt")
-        if path in (KEYRING, SOURCE, PROXY) or path.startswith("/etc/apt/sources.list")
-    )
-
-
-def _backwards(diff: tuple[Change, ...]) -> bool:
-    return any(c.key.startswith("repository.files.") for c in diff)
 
 
 def _key(file: File | None, now: float) -> Value:

@@ -10,6 +10,8 @@ conflict with nvidia-docker2. They are never purged: daemon.json is a conffile o
 directory).
 """
 
+from collections.abc import Iterable
+
 from gpuready.base import toml_document
 from gpuready.base.step import Script, Step, Steps
 from gpuready.components.toolkit.state import BEFORE, PACKAGES, before
@@ -68,9 +70,10 @@ class Toolkit(Component):
         return found
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
-        if "toolkit.nvidia-docker2" in (c.key for c in diff):
-            return (_PURGE,)
-        if not _taken(diff):
+        return (_PURGE,) if "toolkit.nvidia-docker2" in (c.key for c in diff) else ()
+
+    def notes_on_removal(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        if not _packages(diff):
             return ()
         old = before(state.files).items()
         return tuple(f"{name} was here before gpuready, at {version}: it stays" for name, (version, _) in old)
@@ -84,21 +87,29 @@ class Toolkit(Component):
         old = tuple(name for name in LEGACY if name in wanted)
         changed = [name for name in PACKAGES if isinstance(wanted.get(name), str)] or (PACKAGES[:1] if old else ())
         version = next((str(wanted.get(name, now.get(f"toolkit.{name}"))) for name in changed), "")
-        held = {name: bool(wanted.get(f"{name}.held", now[f"toolkit.{name}.held"])) for name in PACKAGES}
-        gone = _taken(diff)
         script = ToolkitInstall(
             # All four at once, even those that are right: older versions do not require each other exactly.
             pins=tuple(f"{name}={version}" for name in PACKAGES) if version else (),
             version=version,
             old=old,
-            purge=gone,
-            hold=tuple(name for name in PACKAGES if name not in gone and held[name]),
-            unhold=tuple(name for name in PACKAGES if name not in gone and not held[name]),
+            hold=_held(PACKAGES, diff, state, on=True),
+            unhold=_held(PACKAGES, diff, state, on=False),
             work=ignored_containers.words(spec),
         )
-        summary = f"install {version}" if version else "purge the packages" if gone else "set the holds"
+        summary = f"install {version}" if version else "set the holds"
         fixes = (("the repository cannot be read", REACH_REPOSITORY),)
         yield Step("toolkit", script, timeout=1800, summary=summary, fixes=fixes)
+
+    def restore(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        gone = tuple(c.key.removeprefix("toolkit.") for c in diff if c.expected is None)
+        stays = [name for name in PACKAGES if name not in gone]
+        script = ToolkitInstall(
+            purge=gone,
+            hold=_held(stays, diff, state, on=True),
+            unhold=_held(stays, diff, state, on=False),
+            work=ignored_containers.words(spec),
+        )
+        yield Step("toolkit", script, timeout=1800, summary="purge the packages" if gone else "set the holds")
 
 
 class ToolkitInstall(Script, template="toolkit/converge"):
@@ -107,13 +118,13 @@ class ToolkitInstall(Script, template="toolkit/converge"):
     ``old``: the installed packages that the new ones replace.
     """
 
-    pins: tuple[str, ...]
-    version: str
-    old: tuple[str, ...]
-    purge: tuple[str, ...]
     hold: tuple[str, ...]
     unhold: tuple[str, ...]
     work: tuple[str, ...]
+    pins: tuple[str, ...] = ()
+    version: str = ""
+    old: tuple[str, ...] = ()
+    purge: tuple[str, ...] = ()
     packages: tuple[str, ...] = PACKAGES
 
 
@@ -132,7 +143,9 @@ def _packages(diff: tuple[Change, ...]) -> bool:
     return any(not c.key.endswith(".held") for c in diff)
 
 
-def _taken(diff: tuple[Change, ...]) -> tuple[str, ...]:
-    """Return the packages that ``remove`` uninstalls."""
-    names = [c.key.removeprefix("toolkit.") for c in diff if c.expected is None]
-    return tuple(name for name in names if name in PACKAGES)
+def _held(names: Iterable[str], diff: tuple[Change, ...], state: NodeState, *, on: bool) -> tuple[str, ...]:
+    """Return the packages of ``names`` that have a hold afterwards, or have none."""
+    then = {name: package.held for name, package in state.installed.items()} | {
+        c.key.removeprefix("toolkit.").removesuffix(".held"): bool(c.expected) for c in diff if c.key.endswith(".held")
+    }
+    return tuple(name for name in names if then.get(name, False) is on)

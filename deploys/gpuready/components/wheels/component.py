@@ -84,14 +84,15 @@ class Wheels(Component):
         touched = [env for env in sorted(state.environments) if any(key.startswith(_key(env, "")) for key in replaced)]
         return tuple(f"{user} in {env}" for env in touched for user in state.environments[env].users)
 
+    def notes_on_removal(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        return tuple(
+            f"{mine.name} {mine.version} stays in {mine.env}: it replaced {mine.before}, of which gpuready has no "
+            "copy; install the version that you want by hand"
+            for mine in record.records(state)
+            if mine.before
+        )
+
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
-        if any(c.expected is False or c.expected is None for c in diff):
-            return tuple(
-                f"{mine.name} {mine.version} stays in {mine.env}: it replaced {mine.before}, of which gpuready has no "
-                "copy; install the version that you want by hand"
-                for mine in record.records(state)
-                if mine.before
-            )
         found: list[str] = []
         for one in spec.torch_wheels:
             if any(c.key == _key(one.env, one.name) for c in diff):
@@ -107,14 +108,15 @@ class Wheels(Component):
             if (mine.env, mine.name) not in named and _recorded_now(state, mine.env, mine.name) == _said(mine)
         )
 
+    def restore(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        keys = {c.key for c in diff}
+        for mine in record.records(state):
+            key = _key(mine.env, mine.name)
+            if key in keys or f"{key}.recorded" in keys:
+                yield _remove(mine, uninstall=key in keys)
+
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         want = {c.key: c for c in diff}
-        if any(c.expected is False or c.expected is None for c in diff):
-            for mine in record.records(state):
-                key = _key(mine.env, mine.name)
-                if key in want or f"{key}.recorded" in want:
-                    yield _remove(mine, uninstall=key in want)
-            return
         wheels = {one: _wheel(one) for one in spec.torch_wheels}
         install = [one for one in spec.torch_wheels if _key(one.env, one.name) in want]
         for one in spec.torch_wheels:

@@ -13,7 +13,7 @@ from gpuready.model.spec import NodeSpec
 from gpuready.operations import lock
 from gpuready.operations.node_state import node_state
 from gpuready.result.model import CheckResult, Run
-from gpuready.run.converge import look, run_checks
+from gpuready.run.converge import components, look, run_checks
 from gpuready.run.fleet import Fleet
 from gpuready.verbs.verify.nodes import has_torch, run_diag, run_stress
 
@@ -23,7 +23,7 @@ def load(seconds: int, fleet: Fleet) -> Run:
     measured = _Measured(seconds)
 
     def work(host: Host) -> None:
-        look(fleet, "verify", node_state, False, host)
+        look(fleet, "verify", node_state, components, host)
         run_checks(fleet, host)
         if not fleet.results[host.name].reason:
             measured.load(host, fleet.entries[host.name].spec, fleet.selected)
