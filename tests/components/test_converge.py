@@ -295,13 +295,17 @@ def with_files(state: NodeState, **texts: str | None) -> NodeState:
 
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("wanted", [{}, {"default_runtime": True, "live_restore": True, "cdi": True}])
-@pytest.mark.parametrize("cut", ["before the file", "before the reload", "before the last words", "before the record"])
+@pytest.mark.parametrize(
+    "cut", ["before the file", "before the reload", "before the last words", "before the record", "restored by hand"]
+)
 def test_an_interrupted_remove_is_finished(text: str | None, wanted: dict[str, Any], cut: str) -> None:
     spec, before, state = applied(wanted, text)
     done, closed = removed(state)
     args = closed.args(DockerInstall)
-    half = with_files(state, next=args.record)
-    if cut != "before the file":
+    half = with_files(state, ours=args.between)
+    if cut == "restored by hand":
+        half = with_files(half, daemon=text)
+    elif cut != "before the file":
         half = with_files(half, daemon=args.content.decode())
     if cut in ("before the last words", "before the record"):
         half = half.model_copy(update={"docker": done.docker})
@@ -318,8 +322,8 @@ def test_an_interrupted_remove_is_finished(text: str | None, wanted: dict[str, A
 
 def test_an_interrupted_apply_can_be_removed() -> None:
     spec, before, state = applied(ALL, "{}")
-    ours = state.files["/var/lib/gpuready/docker.ours"].text
-    half = with_files(state, ours=None, next=ours).model_copy(update={"docker": before.docker})
+    half = with_files(state, ours=converged(Docker(), spec, before).args(DockerInstall).between)
+    half = half.model_copy(update={"docker": before.docker})
     left, _ = removed(half)
     assert left.files[PATH].text == "{}"
     again = applied_to(Docker(), spec, half)
@@ -329,10 +333,11 @@ def test_an_interrupted_apply_can_be_removed() -> None:
 def test_an_apply_after_an_interrupted_remove_records_the_file() -> None:
     """The engine was restarted with another flag meanwhile, so there is something to load and nothing to write."""
     spec, before, state = applied({"default_runtime": True}, "{}")
-    half = with_files(state, next="{}\n").model_copy(update={"docker": before.docker})
+    between = removed(state)[1].args(DockerInstall).between
+    half = with_files(state, ours=between).model_copy(update={"docker": before.docker})
     args = converged(Docker(), spec, half).args(DockerInstall)
     assert (args.content, args.forget) == (b"", False)
-    assert json.loads(args.record) == json.loads(state.files["/var/lib/gpuready/docker.ours"].text)
+    assert args.after == state.files["/var/lib/gpuready/docker.ours"].text != between
 
 
 def test_what_a_later_restart_takes_back_stays_on_record() -> None:
@@ -340,8 +345,7 @@ def test_what_a_later_restart_takes_back_stays_on_record() -> None:
     reload, restart = Docker().groups(compare(Removal(Docker()), spec, state).diff)
     closed = close(Docker(), spec, state, reload)
     assert closed.args(DockerInstall).later
-    ours = state.files["/var/lib/gpuready/docker.ours"].text
-    half = with_files(after(Docker(), spec, state, closed), next="{}\n", ours=ours)
+    half = after(Docker(), spec, state, closed)
     assert compare(Removal(Docker()), spec, half).diff == restart
     left, closed = removed(half)
     args = closed.args(DockerInstall)
@@ -365,6 +369,14 @@ def test_an_unreadable_file_or_engine_stops_remove(change: dict[str, Any], why: 
     state = with_files(state, **texts).model_copy(update={k: v for k, v in change.items() if k not in texts})
     found = compare(Removal(Docker()), spec, state)
     assert found.applies and re.search(why, found.error), found
+
+
+def test_a_damaged_record_stops_apply_too() -> None:
+    spec, _, state = applied({}, "{}")
+    assert (
+        "docker.ours, the record of gpuready's changes, cannot be read"
+        in compare(Docker(), spec, with_files(state, ours='{"live-re')).error
+    )
 
 
 def test_a_lost_original_stops_remove() -> None:

@@ -1,5 +1,7 @@
 """The way back of whole files: what is ours to take away, what somebody edited since, what a cut run left half done."""
 
+import json
+
 import pytest
 
 from gpuready.base.facts import KEPT
@@ -18,6 +20,7 @@ from gpuready.result.model import HostResult
 from gpuready.run.evaluate import compared
 from tests.verdicts import root_file, root_files
 
+DAEMON_JSON = "/etc/docker/daemon.json"
 LIST = "/etc/apt/sources.list.d/old.list"
 
 
@@ -64,9 +67,11 @@ def test_remove_only_stops_where_another_component_needs_it() -> None:
     state = _state({f"{KEPT}/packages.original": ""})
     engine = {"version": "26.1.5", "runtimes": {"nvidia": "nvidia-container-runtime"}, "default_runtime": "runc"}
     files = {
-        "/etc/docker/daemon.json": '{"runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}',
+        DAEMON_JSON: '{"runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}',
         f"{KEPT}/etc/docker/daemon.json.absent": "",
-        "/var/lib/gpuready/docker.ours": '{"runtimes.nvidia.path": "nvidia-container-runtime"}',
+        "/var/lib/gpuready/docker.ours": json.dumps(
+            {DAEMON_JSON: {"runtimes.nvidia.path": ["nvidia-container-runtime"]}}
+        ),
     }
     named = _state(files, docker=engine)
     assert compare(Removal(Docker()), NodeSpec(), named).diff

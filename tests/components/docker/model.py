@@ -7,7 +7,7 @@ from gpuready.base import json_document
 from gpuready.base.facts import KEPT
 from gpuready.base.nvidia_ctk import Configure
 from gpuready.base.step import Script, Step
-from gpuready.components.docker.keys import LOADED, NEXT, OURS
+from gpuready.components.docker.keys import LOADED, OURS
 from gpuready.components.docker.state import CONFIG
 from gpuready.components.docker.transaction import DockerInstall
 from gpuready.model.state import Docker, NodeState
@@ -23,10 +23,12 @@ def answer(step: Step, state: NodeState, steps: Closed) -> str:
 
 def wrote(args: Script, steps: Closed) -> None:
     """The file is loaded, then it gets its last content."""
-    if not isinstance(args, DockerInstall) or not args.content:
+    if not isinstance(args, DockerInstall):
         return
-    if not args.forget:
-        steps.records[args.ours] = args.record
+    if args.between:
+        steps.records[args.ours] = args.between if args.forget and args.later else args.after
+    if not args.content:
+        return
     if args.last == "none":
         steps.removes.append(args.path)
     else:
@@ -37,7 +39,7 @@ def closed(state: NodeState, steps: Closed) -> NodeState:
     """dockerd takes over what a reload takes over and forgets nothing; a restart begins anew."""
     args = steps.args(DockerInstall)
     if args.forget and not args.later:
-        state = without(state, OURS, NEXT, f"{KEPT}{CONFIG}.")
+        state = without(state, OURS, f"{KEPT}{CONFIG}.")
     if not isinstance(state.docker, Docker):
         return state
     document = json_document.read(args.content or (state.files[CONFIG].data if CONFIG in state.files else b""))

@@ -64,7 +64,8 @@ esac""",
 esac""",
     )
     step = DockerInstall(
-        before="absent", content=b"", final=b"", last="", record="", forget=False, later=False, flags=(), binary="",
+        before="absent", content=b"", final=b"", last="", between="", after="", forget=False, later=False,
+        flags=(), binary="",
         reload=False, restart=True, work=("",), runtime_paths=(), runtime_gone=False, default_runtime="",
         live_restore="", cdi="true", undo=b"", alive=b"", quiet=b"",
     )  # fmt: skip

@@ -71,6 +71,7 @@ class Docker(Component):
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         document = _document(state)
+        dockerkeys.owned(state)  # without a readable record, nothing could be undone
         want = _wanted(spec, state, document)
         set_by_flag = flags(dockerkeys.command(state))
         clash = [f"--{FLAGS[k]}" for k in want if k != PATH and FLAGS[k] in set_by_flag]
@@ -165,7 +166,7 @@ def _left_out(diff: tuple[Change, ...], state: NodeState) -> list[str]:
         return []
     notes, before = [], dockerkeys.before(state)
     drops = any(c.key == f"{_FILE}{DEFAULT}" and c.expected is None for c in diff)
-    if drops and (DEFAULT not in dockerkeys.recorded(state) or before.get(DEFAULT) == "nvidia"):
+    if drops and (DEFAULT not in dockerkeys.owned(state) or before.get(DEFAULT) == "nvidia"):
         notes.append("default-runtime: nvidia is removed, too, because Docker does not start without the runtime")
     runtimes = before.get("runtimes")
     if isinstance(runtimes, dict) and isinstance(runtimes.get("nvidia"), dict):

@@ -10,7 +10,6 @@ import json
 from typing import Any
 
 from gpuready.base import json_document
-from gpuready.base.documents import read_json
 from gpuready.base.facts import KEPT
 from gpuready.base.json_document import DaemonJsonError, Document
 from gpuready.components.docker.state import (
@@ -22,16 +21,14 @@ from gpuready.components.docker.state import (
     engine_version,
 )
 from gpuready.components.toolkit_config.state import RUNTIME, RUNTIME_PATH
-from gpuready.contract import ledger
+from gpuready.contract import ledger, owned_keys
 from gpuready.contract.component import NotComparable, Value, Values, refuse_irregular, unusable
 from gpuready.model.sizes import to_bytes
 from gpuready.model.state import Docker as Engine
 from gpuready.model.state import NodeState, Unknown
 
-#: What gpuready wrote into daemon.json: key -> value, as JSON. All else there is the user's.
+#: The record of gpuready's keys in daemon.json (contract/owned_keys.py).
 OURS = "/var/lib/gpuready/docker.ours"
-#: The same after the current step. An interrupted step leaves both files.
-NEXT = "/var/lib/gpuready/docker.next"
 #: Holds the hash of the daemon.json that gpuready last saw the engine load.
 LOADED = "/var/lib/gpuready/docker.loaded"
 DEFAULT_SIZE = 64 << 20
@@ -156,22 +153,9 @@ def alike(path: str | None) -> str | None:
     return SAME.get(path, path) if path else None
 
 
-def recorded(state: NodeState) -> dict[str, Value]:
-    """Return what gpuready wrote, by key. Of two records of an interrupted step, the one that fits the file counts."""
-    now, old, new = daemon_json(state.files), _record(state, OURS), _record(state, NEXT)
-    return {k: old[k] if k in old and given(now, k) == old[k] else new.get(k, old.get(k)) for k in {**old, **new}}
-
-
-def _record(state: NodeState, path: str) -> dict[str, Value]:
-    found = _json(state, path)
-    return {k: v for k, v in found.items() if k in PLACES} if isinstance(found, dict) else {}
-
-
-def _json(state: NodeState, path: str) -> Any:
-    try:
-        return read_json(state.files[path].text) if path in state.files else {}
-    except ValueError:
-        return None
+def owned(state: NodeState) -> dict[str, list[Value]]:
+    """Return the values that gpuready may have written, by key. Raises :class:`NotComparable`."""
+    return {k: v for k, v in owned_keys.read(state, OURS).get(CONFIG, {}).items() if k in PLACES}
 
 
 def before(state: NodeState) -> Document:
@@ -187,26 +171,16 @@ def originals(state: NodeState) -> Values:
     """Return key -> earlier value, for keys that gpuready wrote and nobody else changed since.
 
     If the runtime goes, so does ``default-runtime: nvidia``, whoever wrote it, because Docker must start.
-    Raises :class:`NotComparable` if keys are gpuready's, but the file or its original cannot be read.
+    Raises :class:`NotComparable` if keys are gpuready's, but the file, its original or the record cannot be read.
     """
-    for path in (OURS, NEXT):
-        if not isinstance(_json(state, path), dict):
-            raise NotComparable(
-                f"{path}, the record of what gpuready wrote into {CONFIG}, cannot be read; remove gpuready's keys by "
-                "hand, then delete the record"
-            )
-    ours = recorded(state)
-    if not ours or not _legible(state):
+    ours = owned(state)
+    if not ours or not _legible(state, ours):
         return {}
     now, then = daemon_json(state.files), before(state)
     found: dict[str, Value] = {}
-    for key, value in ours.items():
-        was, says, meant = given(then, key), given(now, key), means(then, key, state)
-        # An interrupted step, or one that waits for a restart, gives the key up. While the engine learns what its
-        # absence will mean, the file has that value.
-        given_up = NEXT in state.files and key not in _record(state, NEXT)
-        by_name = str(meant) if key == SHM else meant
-        if was != value and (says == value or (given_up and says in (was, by_name))):
+    for key, values in ours.items():
+        was, meant = given(then, key), means(then, key, state)
+        if given(now, key) in values and any(value != was for value in values):
             found[f"docker.{key}"] = was
             if isinstance(state.docker, Engine):
                 found[f"docker.running.{key}"] = meant
@@ -222,7 +196,7 @@ def originals(state: NodeState) -> Values:
     return found
 
 
-def _legible(state: NodeState) -> bool:
+def _legible(state: NodeState, ours: dict[str, list[Value]]) -> bool:
     """Tell whether today's file and its original can be read; False if gpuready never wrote the file.
 
     Raises :class:`NotComparable` if it wrote the file and one of them cannot be read.
@@ -234,7 +208,7 @@ def _legible(state: NodeState) -> bool:
         raise unusable(CONFIG, f"{e}; it contains gpuready's keys") from None
     kept = ledger.kept(state, CONFIG)
     if kept is None:
-        if any(given(now, key) == value for key, value in _record(state, OURS).items()):
+        if any((says := given(now, key)) is not None and says in values for key, values in ours.items()):
             raise NotComparable(
                 f"{CONFIG} contains gpuready's keys (listed in {OURS}), and its original is not in {KEPT}; "
                 "remove them by hand, then delete that record"

@@ -5,7 +5,6 @@ key means (``"runtimes": {}``, ``"live-restore": false``). After the reload, the
 The rollback works alike (``_undo``): templates/docker/install.sh.j2 does it on the node.
 """
 
-import json
 from collections.abc import Generator
 from typing import Literal
 
@@ -14,10 +13,10 @@ from gpuready.base.errors import ConvergeError
 from gpuready.base.json_document import DaemonJsonError, Document
 from gpuready.base.step import Reply, Script, Step
 from gpuready.components.docker import keys as dockerkeys
-from gpuready.components.docker.keys import CDI, DEFAULT, LIVE, NEXT, OURS, PATH, PLACES, SHM
+from gpuready.components.docker.keys import CDI, DEFAULT, LIVE, OURS, PATH, PLACES, SHM
 from gpuready.components.docker.state import CONFIG, flags, validation_flags
 from gpuready.components.toolkit_config.state import RUNTIME
-from gpuready.contract import ledger
+from gpuready.contract import ledger, owned_keys
 from gpuready.contract.component import Value, Values
 from gpuready.model.state import Docker as Engine
 from gpuready.model.state import NodeState
@@ -53,7 +52,8 @@ class DockerInstall(Script, template="docker/install"):
     content: bytes
     final: bytes
     last: Literal["", "final", "none"]
-    record: str
+    between: str
+    after: str
     forget: bool
     later: bool
     flags: tuple[str, ...]
@@ -71,7 +71,6 @@ class DockerInstall(Script, template="docker/install"):
     quiet: bytes
     path: str = CONFIG
     ours: str = OURS
-    next: str = NEXT
     loaded: str = dockerkeys.LOADED
 
 
@@ -100,18 +99,25 @@ def install(
     file, restart = state.files.get(CONFIG), CDI in running
     before = state.docker if isinstance(state.docker, Engine) else Engine()
     record = _record(state, document, merged, configured)
-    ends = not record and bool(dockerkeys.recorded(state))
+    owned = dockerkeys.owned(state)
+    ends = not record and bool(owned)
     data, target = file.data if file else None, _exactly(state, document, merged, ends=ends)
     named = _by_name(merged, running)
-    load = json_document.write(json_document.merge(merged, named), data or b"") if named else target or b"{}\n"
+    loaded = json_document.merge(merged, named)
+    load = json_document.write(loaded, data or b"") if named else target or b"{}\n"
     # After an interrupted step, the file may already have the content to be loaded, which is not the final one.
     written = target != data or (bool(named) and load != data)
+    # While the engine learns what the absence of a key will mean, the file has that value.
+    during = {k: [*v, dockerkeys.given(loaded, k), dockerkeys.given(merged, k)] for k, v in owned.items()}
+    texts = owned_keys.texts({CONFIG: during}, CONFIG, {}, record)
+    recorded = state.text(OURS)
     script = DockerInstall(
         before=state.sha256(CONFIG),
         content=load if written else b"",
         final=target or b"",
         last="" if not written or target == load else "none" if target is None else "final",
-        record=f"{json.dumps(record)}\n" if written or NEXT in state.files else "",
+        between=texts.between if written or texts.after != recorded else "",
+        after=texts.after,
         forget=ends or (written and not record),
         later=ends and not restart and _has_cdi_still(state, document),
         flags=validation_flags(dockerkeys.command(state)),
@@ -140,7 +146,7 @@ def _runtime_paths(path: Value) -> tuple[str, ...]:
 
 def _has_cdi_still(state: NodeState, document: Document) -> bool:
     """Tell whether the engine still runs with gpuready's features.cdi, which only a restart can undo."""
-    if not isinstance(state.docker, Engine) or CDI not in dockerkeys.recorded(state):
+    if not isinstance(state.docker, Engine) or CDI not in dockerkeys.owned(state):
         return False
     runs = dockerkeys.runs(state, state.docker, document)[CDI]
     return runs != dockerkeys.means(dockerkeys.before(state), CDI, state)
@@ -177,7 +183,7 @@ def _by_name(merged: Document, running: Values) -> _Named:
 def _record(state: NodeState, document: Document, merged: Document, configured: Values) -> dict[str, Value]:
     """Return which keys of daemon.json are gpuready's after this step. A key that somebody else changed is theirs."""
     before = dockerkeys.before(state) if ledger.kept(state, CONFIG) else document
-    still = {k: v for k, v in dockerkeys.recorded(state).items() if dockerkeys.given(merged, k) == v}
+    still = {k: v for k, values in dockerkeys.owned(state).items() if (v := dockerkeys.given(merged, k)) in values}
     ours = still | dict(configured)
     return {k: v for k, v in ours.items() if v is not None and v != dockerkeys.given(before, k)}
 
