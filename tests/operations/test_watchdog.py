@@ -93,6 +93,23 @@ def test_what_others_do_while_the_work_waits_does_not_count() -> None:
     gevent.joinall(jobs, raise_error=True)
 
 
+@pytest.mark.parametrize(("slice", "order"), [(0.0, "aabb"), (LIMIT, "abab")])
+def test_others_run_only_after_a_part_that_is_worth_a_pause(
+    slice: float, order: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watchdog, "_SLICE", slice)
+    parts = []
+
+    def work() -> None:
+        with holding("reading") as pause:
+            for part in "ab":
+                parts.append(part)
+                pause()
+
+    gevent.joinall([gevent.spawn(work), gevent.spawn(work)], raise_error=True)
+    assert "".join(parts) == order
+
+
 def test_long_parts_of_many_hosts_leave_the_others_most_of_the_time() -> None:
     """After each part they wait, one after another: in the time of one wait, only one of them has another part."""
     began, parts, done = time.monotonic(), [], []

@@ -92,4 +92,5 @@ class Plan:
 
     @property
     def left_out(self) -> tuple[Component, ...]:
-        return tuple(item for item in self.order if item not in self.chosen)
+        chosen = self.chosen
+        return tuple(item for item in self.order if item not in chosen)

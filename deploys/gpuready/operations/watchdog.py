@@ -28,6 +28,8 @@ _AGAIN = 0.1
 #: wait one after another, so all of them together take at most a quarter of the time, however many they are.
 _SHORT, _FAIR = 0.05, 4
 _LANE = Semaphore()
+#: Seconds of CPU time without a pause: a pause costs as much as a short part of the work.
+_SLICE = 0.002
 #: Characters of an answer from which on it is long. That of a node with an H200 has a tenth of it.
 LONG = 1 << 20
 
@@ -108,7 +110,9 @@ class _Work:
         return took
 
     def pause(self) -> None:
-        """Let other hosts run, after a long part of the work for longer."""
+        """Let other hosts run, unless they just did; after a long part of the work, let them run for longer."""
+        if self._running() and time.thread_time() - self._began < _SLICE:
+            return
         took = self.end()
         self.check()
         if took > _SHORT:
@@ -120,13 +124,16 @@ class _Work:
 
     def check(self) -> None:
         """Raise ProbeError if the limit is exceeded. After the block gave up control, its time is unknown."""
-        running = _Work.watched is self and gevent.getcurrent() is self._greenlet and not self._yielded
-        if self._spent + (time.thread_time() - self._began if running else 0.0) >= LIMIT:
+        if self._spent + (time.thread_time() - self._began if self._running() else 0.0) >= LIMIT:
             raise ProbeError(
                 f"{self._doing} the node's answer took more than {LIMIT:.0f} s of CPU time; gpuready stopped for the "
                 "sake of the other hosts",
                 remedy="look at the node: an honest answer takes milliseconds",
             )
+
+    def _running(self) -> bool:
+        """Tell whether this work has had the thread to itself since its clock started."""
+        return _Work.watched is self and gevent.getcurrent() is self._greenlet and not self._yielded
 
     def _notice(self) -> None:
         self._yielded = True
