@@ -36,6 +36,17 @@ SMOKES = {
     "docs": pytest.param(Smoke("docs", makes="site/index.html"), marks=pytest.mark.long),
     "zipapp": pytest.param(Smoke("zipapp", makes="dist/gpuready.pyz"), marks=pytest.mark.long),
     "bench [N]": pytest.param(Smoke("bench 1", "apply, nothing to do"), marks=_TOOLS),
+    "bench peers": pytest.param(
+        # Ansible takes a minute, and Mitogen runs the same playbook.
+        Smoke(
+            "bench peers --hosts 2 --delay 20 --rounds 1 --only gpuready --only pyinfra --only Mitogen", "| Mitogen |"
+        ),
+        marks=[pytest.mark.lab, pytest.mark.long],
+    ),
+    "bench page ...": pytest.param(
+        Smoke("bench page docs/explanation/performance.json", makes="docs/explanation/performance.svg"),
+        marks=pytest.mark.long,
+    ),
     "bench startup": pytest.param(Smoke("bench startup", "gpuready --version"), marks=pytest.mark.long),
     "run ARG ...": Smoke("run --version", "gpuready "),
     "cuinit": pytest.param(Smoke("cuinit", makes="deploys/gpuready/binaries/cuinit.aarch64"), marks=_TOOLS),

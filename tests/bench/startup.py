@@ -58,7 +58,7 @@ def commands(inventory: str) -> dict[str, list[str]]:
     return found
 
 
-def main() -> int:
+def main(_: list[str]) -> int:
     """Print one line per command."""
     with tempfile.TemporaryDirectory() as folder:
         inventory = Path(folder) / "hosts.yaml"
