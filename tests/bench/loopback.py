@@ -113,11 +113,11 @@ def _probe(folder: Path) -> str:
 def _verify(folder: Path, count: int) -> str:
     """What the whole command ``gpuready verify`` costs over the same hosts."""
     gpuready = str(Path(sys.executable).parent / "gpuready")
-    words = [gpuready, "verify", "-i", str(folder / "bench.yaml"), "--output", "json"]
+    words = [gpuready, "verify", "-i", str(folder / "bench.yaml"), "--output", "jsonl"]
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-    outcomes = [host["outcome"] for host in json.loads(done.stdout)["hosts"].values()]
+    outcomes = [json.loads(line)["outcome"] for line in done.stdout.splitlines()[:-1]]
     if len(outcomes) != count or not _BAD.isdisjoint(outcomes):
         raise SystemExit(f"bench: verify: {Counter(outcomes)}")
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -2,6 +2,7 @@
 
 import json
 import re
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from gpuready.inventory.listing import Listed, Setting
 from gpuready.model.state import NodeState
 from gpuready.result.document import document, read, result_schema
 from gpuready.result.formats import FORMATS
-from gpuready.result.model import ComponentResult, Difference, HostResult, Run, UnknownValue
+from gpuready.result.model import CheckResult, ComponentResult, Difference, HostResult, Run, UnknownValue
 from gpuready.result.render import render
 from tests.report.test_report_runs import CODES, sample
 
@@ -39,6 +40,19 @@ def test_json_is_valid_on_every_way_out(name: str, code: int) -> None:
     found = json.loads(text)
     VALIDATOR.validate(found)
     assert found["exit_code"] == code
+
+
+def test_the_json_of_many_hosts_needs_few_times_the_memory_of_its_text() -> None:
+    checks = [CheckResult(f"check.{at}", "config", False, "pass", "as wanted") for at in range(100)]
+    run = Run("verify", [HostResult(f"h{at}", outcome="ok", checks=checks) for at in range(100)])
+    render(run, 0, "json")  # what is made once
+    tracemalloc.start()
+    try:
+        text = render(run, 0, "json")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 5 * len(text), peak / len(text)
 
 
 @pytest.mark.parametrize(("name", "code"), CODES.items())

@@ -5,7 +5,9 @@ A renderer is imported when its format is wanted: most runs need one of them.
 
 from __future__ import annotations
 
+import io
 import json
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from gpuready.result.formats import FORMATS
@@ -44,7 +46,9 @@ def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
         masked.part = run.part
         return html(masked, code)
     if form == "json":
-        return json.dumps(document(run, code), indent=2, allow_nan=False) + "\n"
+        text = io.StringIO()  # json.dumps would hold all parts of the text at once: several times its size
+        json.dump(document(run, code), text, indent=2, allow_nan=False)
+        return text.getvalue() + "\n"
     # jsonl: one line a host, with its name as ``host``; the last line is the summary, without hosts
-    lines = [{"host": host.name, **host_document(host)} for host in run.everyone]
-    return "".join(json.dumps(line, allow_nan=False) + "\n" for line in (*lines, summary(run, code)))
+    lines = ({"host": host.name, **host_document(host)} for host in run.everyone)
+    return "".join(json.dumps(line, allow_nan=False) + "\n" for line in chain(lines, [summary(run, code)]))
