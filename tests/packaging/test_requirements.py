@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[2]
 PROJECT = tomlkit.parse((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 DECLARED = [Requirement(text) for text in PROJECT["dependencies"]]
+OPTIONAL = [Requirement(text) for text in PROJECT["optional-dependencies"]["remote"]]
 PYTHONS = re.findall(r"Python :: (3\.\d+)$", "\n".join(PROJECT["classifiers"]), re.M)
 LOCK = (ROOT / "requirements.txt").read_text("utf-8")
 #: A pin and its hashes, as pip reads them: one logical line.
@@ -34,7 +35,7 @@ def imported() -> set[str]:
 
 def test_what_is_imported_is_declared() -> None:
     homes = packages_distributions()
-    declared = {canonicalize_name(each.name) for each in DECLARED}
+    declared = {canonicalize_name(each.name) for each in (*DECLARED, *OPTIONAL)}
     unknown = {
         name for name in imported() if not {canonicalize_name(home) for home in homes.get(name, [name])} & declared
     }

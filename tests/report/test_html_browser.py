@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from tests.command import Exits
 from tests.lab.host import command
 from tests.report.html_pages import fleet, page
 from tests.report.test_results_recorded import recorded
+from tests.verbs.history.kept import fleet as history
 
 pytestmark = pytest.mark.lab
 
@@ -58,6 +60,18 @@ def test_axe_finds_no_violation(name: str, width: int, dark: bool, tmp_path: Pat
     found = asked(page(fleet(12) if name == "fleet" else recorded(name)), tmp_path, dark=dark, width=width)
     assert found["violations"] == [] and found["passes"] > 15
     assert found["dark"] is dark and found["filter"] and found["wider"] <= 0
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 500])
+def test_axe_finds_no_violation_in_a_history(width: int, dark: bool, tmp_path: Path, exits: Exits) -> None:
+    results, page = tmp_path / "results", tmp_path / "history.html"
+    results.mkdir()
+    history(results)
+    exits(0, "history", results, "--since", "5000w", "--output", f"html:{page}")
+    found = asked(page.read_text("utf-8"), tmp_path, dark=dark, width=width)
+    assert found["violations"] == [] and found["passes"] > 15
+    assert found["dark"] is dark and found["wider"] <= 0
 
 
 def test_axe_would_find_one(tmp_path: Path) -> None:

@@ -65,6 +65,13 @@ def replace_file(path: Path, data: bytes, mode: int) -> None:
         raise
 
 
+def new_mode() -> int:
+    """Return the mode of a new file, by the umask."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
 def why_not(path: str | Path) -> str:
     """Return why the path cannot be read as a file, in a few words; empty if it can."""
     try:

@@ -33,6 +33,7 @@ VERBS = {
     "render": "Print configuration for monitoring, Kubernetes, Slurm or a cloud.",
     "example": "Print a training script for several nodes, or its launcher.",
     "report": "Show a result in any format, what changed between two, or shards as one.",
+    "history": "Show since when hosts and checks are as they are.",
     "completion": "Print a shell completion script.",
     "schema": "Print the JSON Schema of the inventory or of the result.",
 }

@@ -26,6 +26,7 @@ def offline(wanted: Request, path: str) -> Run:
     run = Run(wanted.verb, [_host(entry, states, wanted) for entry in wanted.entries])
     plan_batches(run, {entry.name: entry for entry in wanted.entries}, wanted.batch, wanted.share)
     wanted.complete(run)
+    run.recorded = True
     run.source = f"{run.source}, states from {path}"
     run.seconds = time.monotonic() - began
     return run

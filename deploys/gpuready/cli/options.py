@@ -161,6 +161,9 @@ def output(forms: Sequence[str]) -> Callable[[F], F]:
 
 
 _OUTPUT = output(FORMATS)
+_HISTORY = click.option("--history", metavar="DIR_OR_URL", default="", shell_complete=complete.files,
+                        help="Also keep the result as a new JSON file there, for gpuready history.",
+                        **_environment("HISTORY"))  # fmt: skip
 _COMPONENTS = (
     click.option("--only", multiple=True, metavar="COMPONENT", shell_complete=complete.components,
                  help="Only these components: a,b (gpuready explain lists them). Repeatable."),
@@ -240,12 +243,12 @@ hosts = _all(*_HOSTS)
 #: For ``gpuready inventory``.
 inventory_options = _all(*_SHARDED, output(LISTING_FORMATS))
 #: For the verbs that connect and compare.
-run_options = _all(*_SHARDED, _OUTPUT, *_COMPONENTS, *_REACH, *_WORKERS)
+run_options = _all(*_SHARDED, _OUTPUT, _HISTORY, *_COMPONENTS, *_REACH, *_WORKERS)
 consent_options = _all(*_CONSENT)
 change_options = _all(*_CONSENT, _MAX_FAIL, _AFTER_BATCH)
 #: For the verbs that read the nodes, and know no components.
-probe_options = _all(*_HOSTS, _OUTPUT, *_REACH, _NO_SHARD)
+probe_options = _all(*_HOSTS, _OUTPUT, _HISTORY, *_REACH, _NO_SHARD)
 #: The same, for verbs that read each node by itself.
-each_options = _all(*_SHARDED, _OUTPUT, *_REACH)
-status_options = _all(*_SHARDED, output(LISTING_FORMATS), *_REACH)
-fabric_options = _all(*_HOSTS, output(MATRIX_FORMATS), *_REACH, _NO_SHARD)
+each_options = _all(*_SHARDED, _OUTPUT, _HISTORY, *_REACH)
+status_options = _all(*_SHARDED, output(LISTING_FORMATS), _HISTORY, *_REACH)
+fabric_options = _all(*_HOSTS, output(MATRIX_FORMATS), _HISTORY, *_REACH, _NO_SHARD)

@@ -1,4 +1,4 @@
-"""``--output FORMAT[:PATH]``: where each rendering of the result goes.
+"""``--output FORMAT[:PATH]`` and ``--history DIR_OR_URL``: where each rendering of the result goes.
 
 Stdout carries one rendering and nothing else. A file appears whole or not at all.
 """
@@ -8,17 +8,20 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
+import secrets
 import signal
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from gpuready.base.errors import OutputError, UsageError, did_you_mean
-from gpuready.base.files import replace_file
+from gpuready.base.files import new_mode, reason, replace_file
+from gpuready.base.places import Directory, Remote, place
 from gpuready.cli.sink import complain, write_stdout
 from gpuready.result.exitcode import exit_code
 from gpuready.result.formats import FORMATS
@@ -31,14 +34,17 @@ if TYPE_CHECKING:
 _FOR_MACHINES = ("json", "jsonl", "junit", "csv", "svg", "html", "github", "gitlab", "human")
 #: Without a host these have nothing to show on stdout: stderr names the error.
 _SHOW_HOSTS = ("human", "html", "svg", "csv")
+#: Verbs whose failures GPUREADY_HISTORY keeps, too: they do nothing without nodes.
+_OVER_NODES = ("plan", "apply", "verify", "stress", "remove", "status", "fabric", "probe")
 
 
 @dataclass(frozen=True)
 class Target:
-    """One rendering; without a path it goes to stdout."""
+    """One rendering; without a path it goes to stdout. ``place``: of ``--history``, where the path is a new name."""
 
     form: str
     path: Path | None = None
+    place: Directory | Remote | None = None
 
 
 def parse(text: str, forms: Sequence[str] = FORMATS) -> Target:
@@ -78,6 +84,26 @@ def targets(texts: Sequence[str], default: str = "human", forms: Sequence[str] =
     return tuple(found)
 
 
+def kept(history: str) -> tuple[Target, ...]:
+    """The result document in the place of ``--history``, if there is one. UsageError if it cannot be written there."""
+    if not history:
+        return ()
+    where = place(history, "--history")
+    try:
+        where.prepare()
+    except OSError as e:
+        raise UsageError(f"--history: cannot write to {where}: {reason(e)}") from None
+    return (Target("json", Path(f"-{secrets.token_hex(6)}.json"), where),)
+
+
+def _named(target: Target, run: Run) -> Target:
+    """A name that sorts by time, for a file of ``--history``."""
+    if target.place is None or target.path is None:
+        return target
+    when = re.sub("[-:]", "", run.ended or "")
+    return replace(target, path=Path(f"{when}-{run.verb.replace(' ', '-') or 'none'}{target.path}"))
+
+
 def given(argv: Sequence[str], option: str) -> list[str]:
     """The values of an option, as far as they can be told from a command line that may be wrong."""
     values = [word for before, word in itertools.pairwise(argv) if before == option]
@@ -91,6 +117,9 @@ def requested(argv: Sequence[str], forms: Sequence[str]) -> tuple[Target, ...]:
     for text in texts:
         with contextlib.suppress(UsageError):
             found.append(parse(text, (*FORMATS, *forms)))
+    around = os.environ.get("GPUREADY_HISTORY", "") if argv[:1] and argv[0] in _OVER_NODES else ""
+    with contextlib.suppress(UsageError):
+        found += kept([around, *given(argv, "--history")][-1])
     default = "json" if "probe" in argv[:1] and not texts else "human"
     on_stdout = [target.form for target in found if target.path is None] or [default]
     shown = min(on_stdout, key=_FOR_MACHINES.index)
@@ -108,6 +137,7 @@ def deliver(run: Run, wanted: Sequence[Target], *, color: str = "auto", detailed
         complain(problem(run.error.message, run.error.remedy, color=use_color(color, sys.stderr)))
     told = not run.hosts and run.error is not None and not run.parts  # stderr has shown the error
     run.ended = run.ended or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    wanted = [_named(target, run) for target in wanted if target.place is None or not run.of_no_node]
     rendered = [
         (target, render(run, code, target.form, color=target.path is None and use_color(color, sys.stdout)))
         for target in sorted(wanted, key=lambda target: target.path is None)
@@ -122,7 +152,7 @@ def write(rendered: Iterable[tuple[Target, str]], code: int) -> int:
     with _whole():
         for target, text in rendered:
             try:
-                write_stdout(text) if target.path is None else _write_file(target.path, text)
+                _write(target, text)
             except OutputError as e:
                 complain(f"gpuready: {e}\n")
                 code = code or e.exit_code
@@ -203,15 +233,25 @@ def use_color(choice: str, stream: object) -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and bool(isatty and isatty())
 
 
-def _write_file(path: Path, text: str) -> None:
+def _write(target: Target, text: str) -> None:
+    if target.path is None:
+        return write_stdout(text)
     data = printable(text).encode("utf-8", "backslashreplace")
     try:
-        if path.exists() and not path.is_file():  # a pipe or a device is written to, not replaced
-            path.write_bytes(data)
+        if target.place is None:
+            _write_file(target.path, data)
         else:
-            replace_file(path, data, 0o666 & ~_umask())
+            target.place.write(str(target.path), data)
     except OSError as e:
-        raise OutputError(f"the result was not written to {path}: {e.strerror or e}") from None
+        where = target.path if target.place is None else f"{target.place}/{target.path}"
+        raise OutputError(f"the result was not written to {where}: {reason(e)}") from None
+
+
+def _write_file(path: Path, data: bytes) -> None:
+    if path.exists() and not path.is_file():  # a pipe or a device is written to, not replaced
+        path.write_bytes(data)
+    else:
+        replace_file(path, data, new_mode())
 
 
 def write_new(path: Path, text: str, exists: UsageError) -> None:
@@ -223,9 +263,3 @@ def write_new(path: Path, text: str, exists: UsageError) -> None:
         raise exists from None
     except OSError as e:
         raise UsageError(f"cannot write {path}: {e.strerror}") from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

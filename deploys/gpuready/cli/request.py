@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gpuready import __version__
 from gpuready.base.errors import UsageError, did_you_mean
 from gpuready.base.fields import BATCH
-from gpuready.cli.output import Target, deliver, targets, tell_skipped
+from gpuready.cli.output import Target, deliver, kept, targets, tell_skipped
 from gpuready.contract.component import Disruption
 from gpuready.contract.rollout import MAX_FAIL, WHOLE, Share
 from gpuready.inventory.extra import Extra, extra_values
@@ -92,6 +92,7 @@ def request(
     allow_read: Sequence[str],
     color: str,
     output: Sequence[str] = (),
+    history: str = "",
     only: Sequence[str] = (),
     skip: Sequence[str] = (),
     allow_disruption: str = "restart",
@@ -142,7 +143,7 @@ def request(
             remedy="ansible_become_password: env:GPUREADY_NAME in the inventory, which each worker reads",
         )
     number, count = parse_shard(shard) if shard is not None else (0, 0)
-    outputs = targets(output, default_output, part.formats)
+    outputs = (*targets(output, default_output, part.formats), *kept(history))
     selected = selection(only, skip)
     extra = extra_values([Extra(*each) for each in extra_vars])
     found = load(

@@ -114,13 +114,14 @@ class Section:
 
 def html(run: Run, code: int) -> str:
     """The page, ending in a newline. ``run`` is of a document (:mod:`gpuready.result.document`), so it is masked."""
-    style, code_of_filter = _asset("style.css"), _asset("filter.js")
     diffs, verdicts = blocks.diff_blocks(run), blocks.verdict_blocks(run)
     sections = _sections(run, diffs, verdicts)
     columns, left_out = _columns(run)
     rows = _rows(run, columns, {name: s.anchor for s in sections for name in s.names})
     slowest = sorted(run.hosts, key=lambda host: -host.seconds)
-    return _template().render(
+    return filled(
+        "report/page.html.j2",
+        _asset("filter.js"),
         run=run,
         code=code,
         error=run.error,
@@ -149,15 +150,19 @@ def html(run: Run, code: int) -> str:
         slowest=slowest,
         first=_SLOWEST if len(slowest) > _MOST_ROWS else len(slowest),
         longest=max((host.seconds for host in run.hosts), default=0.0) or 1.0,
-        style=style,
-        script=code_of_filter,
-        policy=f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(code_of_filter)}; "
-        "base-uri 'none'; form-action 'none'",
     )
 
 
+def filled(template: str, script: str = "", **values: Any) -> str:
+    """A page with our style and this script, and a policy that allows nothing else. ``values`` are escaped."""
+    style = _asset("style.css")
+    scripts = f"script-src {_hash(script)}; " if script else ""
+    policy = f"default-src 'none'; style-src {_hash(style)}; {scripts}base-uri 'none'; form-action 'none'"
+    return _templates().get_template(template).render(**values, style=style, script=script, policy=policy)
+
+
 @functools.cache
-def _template() -> jinja2.Template:
+def _templates() -> jinja2.Environment:
     import jinja2
     from markupsafe import Markup
 
@@ -173,7 +178,7 @@ def _template() -> jinja2.Template:
         keep_trailing_newline=True,
     )
     environment.filters |= {"hostlist": hostlist, "count": count}
-    return environment.get_template("report/page.html.j2")
+    return environment
 
 
 @functools.cache

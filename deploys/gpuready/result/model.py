@@ -7,6 +7,7 @@ says is a value in ``parts``, whose key and form are those of its :class:`VerbPa
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -21,17 +22,21 @@ if TYPE_CHECKING:  # a run that fails at once, and an answer of compat, need non
     from gpuready.contract.attempt import Attempt
     from gpuready.contract.check import Judged
     from gpuready.inventory.hosts import Skipped
+    from gpuready.model.kernel_log import Event
     from gpuready.model.spec import NodeSpec
     from gpuready.model.state import NodeState
 
 #: The id of the result document.
 SCHEMA = "gpuready/result/1"
+#: Times in it, UTC.
+TIME = "%Y-%m-%dT%H:%M:%SZ"
 #: Outcomes of a host, as they stand in the result document.
 OUTCOMES = ("ok", "would_change", "changed", "pending", "failed", "unreachable", "not_attempted", "skipped")
 #: Verbs, as they stand in the result document.
 VERBS = (
     "plan", "apply", "verify", "probe", "remove", "fabric", "explain", "schema", "trust", "compat", "nccl",
     "docker-args", "inventory", "init", "completion", "rdma", "rdma attach", "rdma detach", "rdma list", "report",
+    "history",
     "status",
 )  # fmt: skip
 #: Levels of checks, the shallowest first, as :class:`gpuready.contract.check.Level` has them.
@@ -217,6 +222,52 @@ class AfterBatch(Part):
     """The end of what it printed."""
 
 
+@dataclass(frozen=True)
+class XidEvent(Part):
+    """Xids of one number on one GPU."""
+
+    number: Count
+    """The number of the Xid."""
+    device: str
+    """The GPU, as a PCI address."""
+    count: Count
+    """How many there were since the driver was loaded."""
+    seconds: Count | None
+    """When the last of them came, in seconds after boot; null: the kernel log has no times."""
+    time: str | None
+    """The same as a time, UTC, by the node's clock."""
+
+
+@dataclass(frozen=True)
+class Xids(Part):
+    """The Xids in the kernel log. A boot and the seconds tell one from another."""
+
+    boot_id: str
+    """The boot of the node."""
+    events: tuple[XidEvent, ...]
+    """By number and GPU."""
+
+    @classmethod
+    def of(cls, state: NodeState) -> Xids | None:
+        """None: there are none, or the log could not be read."""
+        found: dict[tuple[int, str], list[Event]] = {}
+        for each in getattr(state.driver.log, "events", ()):
+            if not each.switch:
+                found.setdefault((each.number, each.device), []).append(each)
+        booted = state.clock - state.uptime
+        events = []
+        for (number, device), alike in found.items():
+            seconds = max((each.seconds for each in alike if each.seconds is not None), default=None)
+            last = None if seconds is None else utc(booted + seconds)
+            events.append(XidEvent(number, device, sum(each.count for each in alike), seconds, last))
+        return cls(state.boot_id, tuple(events)) if events else None
+
+
+def utc(seconds: float) -> str | None:
+    """Seconds since 1970 as the document has them; None for what is no time of a running clock."""
+    return time.strftime(TIME, time.gmtime(seconds)) if 0 < seconds < 2**36 else None
+
+
 @dataclass(kw_only=True)
 class Host(Part):
     """One host, as the document has it."""
@@ -247,6 +298,10 @@ class Host(Part):
     """What was compared, in the order in which components run."""
     checks: list[CheckResult] = field(default_factory=list)
     """What was judged."""
+    spec: str | None = field(default=None, metadata=OPTIONAL)
+    """The SHA-256 of its spec, as the node's record has it; omitted: the node was not read."""
+    xids: Xids | None = field(default=None, metadata=OPTIONAL)
+    """The Xids since the driver was loaded; omitted: there are none, or the kernel log could not be read."""
 
     @property
     def gpu_checks(self) -> int:
@@ -299,13 +354,15 @@ class HostResult(Host):
     def saw(self, state: NodeState, spec: NodeSpec) -> None:
         """Store the first probe, and note who manages which part of the node."""
         from gpuready.contract import owners
+        from gpuready.contract.node_record import spec_hash
 
         self.read(state)
+        self.spec = spec_hash(spec)
         self.notes += owners.notes(spec, state)
 
     def read(self, state: NodeState) -> None:
         """The node as it was read last."""
-        self.state, self.probed, self.examined = state, True, bool(state.active)
+        self.state, self.probed, self.examined, self.xids = state, True, bool(state.active), Xids.of(state)
 
 
 @dataclass(frozen=True)
@@ -459,7 +516,8 @@ class Run(Summary):
     ``unmanaged``: hosts of the inventory that are not gpuready's, and were left alone. The other fields are in no
     document. ``part``: that of the verb. ``how_to_manage``: what to write so that gpuready manages the unmanaged hosts.
     ``diff_shown``: a person has seen the differences. ``removing``: away from the spec (``remove``, and its dry run).
-    ``selected``: the components that were chosen (None: all).
+    ``selected``: the components that were chosen (None: all). ``recorded``: it is of recorded states, not of nodes as
+    they are.
     """
 
     verb: str
@@ -471,6 +529,7 @@ class Run(Summary):
     diff_shown: bool = False
     removing: bool = False
     selected: frozenset[str] | None = None
+    recorded: bool = False
 
     @property
     def level(self) -> LevelName | None:
@@ -524,6 +583,11 @@ class Run(Summary):
             from gpuready.contract.check import DECIDE, UNDECIDED
 
             self.error = Error.of(InventoryError(f"apply did nothing: {UNDECIDED}", remedy=DECIDE))
+
+    @property
+    def of_no_node(self) -> bool:
+        """Is it not about nodes as they are beside their spec? A history of them leaves it out."""
+        return self.recorded or (self.removing and not self.changes)
 
     @property
     def changes(self) -> bool:

@@ -1,0 +1,1 @@
+"""``gpuready history``: how hosts and checks came to be as they are."""
