@@ -36,10 +36,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
+    _refuse_gevent(report.nodeid)
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    _refuse_gevent(item.nodeid)
+
+
+def _refuse_gevent(name: str) -> None:
     """gevent patches the whole process, which stops the workers: a test starts it in a process of its own."""
     patched = getattr(sys.modules.get("gevent.monkey"), "is_module_patched", None)
     if patched is not None and patched("socket"):
-        pytest.exit(f"{report.nodeid} imports gpuready.run.fleet into the tests' own process", returncode=3)
+        pytest.exit(f"{name} imports gpuready.run.fleet into the tests' own process", returncode=3)
 
 
 @pytest.hookimpl(optionalhook=True)

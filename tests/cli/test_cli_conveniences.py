@@ -37,7 +37,7 @@ def test_version_is_a_command_too(exits: Exits) -> None:
 
 
 def test_apply_offers_no_state(exits: Exits) -> None:
-    assert "--state" not in exits(0, "apply", "--help").out
+    assert "--state " not in exits(0, "apply", "--help").out
 
 
 @pytest.mark.parametrize("verb", ["plan", "apply", "trust", "compat", "fabric", "nccl", "remove"])

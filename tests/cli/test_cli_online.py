@@ -77,7 +77,6 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Played:
         fleet, converge = types.ModuleType("gpuready.run.fleet"), types.ModuleType("gpuready.run.converge")
         vars(fleet).update(Access=types.SimpleNamespace, Fleet=nodes.fleet)
         vars(converge).update({verb: nodes.work(verb) for verb in ("plan", "apply", "verify")})
-        vars(converge).update(components="the components", removals="their removals")
         for module in (fleet, converge):
             monkeypatch.setitem(sys.modules, module.__name__, module)
             monkeypatch.setattr(module.__name__, module, raising=False)
@@ -167,7 +166,7 @@ def test_nothing_to_change_asks_nothing(hosts: str, played: Played, answer: Answ
 def test_remove_speaks_of_what_was_chosen(way: str, hosts: str, played: Played, exits: Exits) -> None:
     nodes = played(lambda verb: run_of(verb, host("lab1", "ok", checks=())))
     told = exits(0, "remove", "-i", hosts, "--only", "wheels", way)
-    assert nodes.asked[0].load == "their removals"
+    assert nodes.asked[0].removing
     assert told.out.splitlines()[-1] == "OK, 1 host without gpuready's wheels"
 
 
@@ -177,7 +176,7 @@ def test_yes_applies_at_once(hosts: str, played: Played) -> None:
     asked = nodes.asked[0]
     assert (asked.verb, asked.selected, asked.host_keys, asked.parallel) == ("apply", {"docker"}, "accept-new", 3)
     assert (asked.allowed.name, asked.batch, asked.max_fail) == ("restart", "", "0")
-    assert asked.load == "the components"
+    assert not asked.removing
     assert run(["apply", "-i", hosts, "--yes", "--batch", "1,25%", "--max-fail", "10%"]) == 0
     assert (nodes.asked[1].batch, nodes.asked[1].max_fail) == ("1,25%", "10%")
 

@@ -110,7 +110,7 @@ class Node:
         state = State(Inventory((["@local"], {})), Config())
         state.set_stage(StateStage.Connect)
         (host,) = state.inventory
-        begin(host, Context(spec, **given))
+        begin(host, Context(spec, **{"allowed": Disruption.reboot, **given}))
         host.connected = True
         state.activate_host(host)
         state.set_stage(StateStage.Prepare)

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 from gpuready.base import resources
 from gpuready.base.step import Script
-from gpuready.contract.question import Question
 from tests.scripts import NUMBERS, PARTS, SCRIPTS, TEMPLATES, renderings, values, variables
 
 ROOT = Path(__file__).parents[2]
@@ -207,7 +206,7 @@ def test_a_script_says_what_it_does_and_fits_a_window(name: str) -> None:
 
 def test_every_template_that_is_named_is_there_and_every_other_is_a_part() -> None:
     source = "\n".join(p.read_text() for p in (ROOT / "deploys").rglob("*.py"))
-    named = re.findall(r'(?:(?:script|document|get_template)\(\s*|template=)"([\w./-]+)"', source)
+    named = re.findall(r'(?:(?:script|document|get_template|filled)\(\s*|template=)"([\w./-]+)"', source)
     parts = [n for name in FILES for n in re.findall(r'(?:include|from) "(.+?)"', (TEMPLATES / name).read_text())]
     short = {name: name.removesuffix(".j2").removesuffix(".sh") for name in (*FILES, *named, *parts)}
     assert {short[name] for name in named} <= {short[name] for name in FILES}
@@ -220,8 +219,10 @@ def kinds() -> list[type[Script]]:
     for path in deploys.rglob("*.py"):
         if re.search(r"\((Script|Question), template=", path.read_text()):
             importlib.import_module(".".join(path.relative_to(deploys).with_suffix("").parts))
-    found = {*Script.__subclasses__(), *Question.__subclasses__()} - {Question}
-    return sorted(found, key=lambda kind: kind.template)
+    found = [*Script.__subclasses__()]
+    for kind in found:
+        found += kind.__subclasses__()
+    return sorted({kind for kind in found if kind.template}, key=lambda kind: kind.template)
 
 
 def test_a_script_has_a_field_for_each_name_of_its_template_and_no_other() -> None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 def online(wanted: Request, *, verb: str = "", passive: bool = False, using: Callable[[], Work] | None = None) -> Run:
     """Connect and do ``verb`` (default: the one asked for), with progress on stderr; ``using`` loads what does it."""
     verb, names, entries = verb or wanted.verb, [entry.name for entry in wanted.entries], wanted.entries
+    if not entries:  # an empty shard
+        return _finished(Run(verb), wanted)
     try:
         if wanted.workers:
             return _finished(_on_workers(wanted, verb, passive), wanted)

@@ -15,7 +15,6 @@ import os
 import pickle
 import pkgutil
 import signal
-import sys
 from dataclasses import replace
 from typing import BinaryIO
 
@@ -76,6 +75,10 @@ def _end_with_the_worker() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
+def _cut_off() -> bytes:
+    raise SystemExit("the chunk is cut off")
+
+
 def main() -> None:
     """Read a chunk, do it, write its result."""
     out = os.fdopen(os.dup(1), "wb")
@@ -86,7 +89,7 @@ def main() -> None:
         length = length * 10 + int(digit)
     data = b""
     while len(data) < length:
-        data += source.read(length - len(data)) or sys.exit("the chunk is cut off")
+        data += source.read(length - len(data)) or _cut_off()
     chunk = pickle.loads(data)  # from the worker that started this process
     gevent.spawn(_end_with_the_worker)
     tell = Tell(out)

@@ -13,7 +13,7 @@ from gpuready.base.fields import SECRET, Allowed, LocalFile, SecretValue, is_pla
 from gpuready.base.section import Section
 
 _PATH = re.compile(r"[A-Za-z0-9._+/@ ,=-]+\.whl")
-_HEADER = re.compile(r"[A-Za-z0-9-]+: ?[\x21-\x7e][\x20-\x7e]*")
+_HEADER = re.compile(r"\A[A-Za-z0-9-]+: ?[\x21-\x7e][\x20-\x7e]*")
 _FILE = re.compile(r"[A-Za-z0-9._+-]+\.whl")
 
 

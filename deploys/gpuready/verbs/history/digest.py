@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from gpuready.base.documents import read_json
 from gpuready.base.errors import brief
 from gpuready.contract.node_record import seconds
 from gpuready.result.blocks import shown
@@ -126,7 +127,7 @@ class Seen:
     @classmethod
     def read(cls, text: str) -> "Seen":
         """Raises ValueError or TypeError if this is no such text."""
-        made = cls(**json.loads(text))
+        made = cls(**read_json(text))
         made.key = json.dumps(made.statuses)
         return made
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from gpuready import __version__
+from gpuready.base.documents import read_json
 from gpuready.base.errors import brief
 from gpuready.base.files import reason
 from gpuready.base.places import Directory, Entry, Remote
@@ -158,4 +159,4 @@ def _results(index: sqlite3.Connection) -> Iterator[Result]:
 
     rows = index.execute("SELECT ended, verb, exit_code, hosts FROM file WHERE problem = '' ORDER BY ended, name")
     for ended, verb, code, hosts in rows:
-        yield Result(ended, verb, code, {name: seen(number) for name, number in json.loads(hosts).items()})
+        yield Result(ended, verb, code, {name: seen(number) for name, number in read_json(hosts).items()})

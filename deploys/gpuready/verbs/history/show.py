@@ -17,7 +17,7 @@ from gpuready.verbs.history.timeline import BAD, FLAPPING, Drift, HostTrack, Tim
 SCHEMA = "gpuready/history/1"
 _GOOD = ("pass", "matches", "reachable")
 #: So many lines of one table, and names of skipped files, are shown to people.
-_MOST, _NAMES = 40, 5
+_MOST, _MOST_SKIPPED = 40, 5
 _STYLES = {"warn": "yellow", "unknown": "yellow", "pending": "yellow"}
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
@@ -149,10 +149,10 @@ def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], paint
 def _skipped(skipped: dict[str, str], ahead: int, paint: Painter) -> Iterator[str]:
     if ahead:
         yield f"{paint('yellow', 'skipped')}  {count(ahead, 'result')} from the future: a clock was wrong"
-    for name, problem in list(skipped.items())[:_NAMES]:
+    for name, problem in list(skipped.items())[:_MOST_SKIPPED]:
         yield f"{paint('yellow', 'skipped')}  {cut(name, 80)}: {problem}"
-    if len(skipped) > _NAMES:
-        yield f"{paint('yellow', 'skipped')}  {len(skipped) - _NAMES} more files: --output json"
+    if len(skipped) > _MOST_SKIPPED:
+        yield f"{paint('yellow', 'skipped')}  {len(skipped) - _MOST_SKIPPED} more files: --output json"
 
 
 def when(seconds: float) -> str:
