@@ -1,15 +1,21 @@
 """What leaves this machine for the workers of a cluster, and to whom."""
 
 import pickle
+import re
+import types
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
+import dask.config
+import distributed
 import pytest
 
-from gpuready.base.errors import SpecError, UsageError
+from gpuready import __version__
+from gpuready.base.errors import GpureadyError, SpecError, UsageError
 from gpuready.inventory import secrets
 from gpuready.inventory.hosts import load
 from gpuready.inventory.secrets import Secret
-from gpuready.run.cluster import check_address, chunks
+from gpuready.run.cluster import check_address, chunks, same_version
 from tests.command import write_hosts
 
 
@@ -27,6 +33,33 @@ def test_another_machine_needs_tls(address: str) -> None:
 )
 def test_tls_and_this_machine_are_accepted(address: str) -> None:
     check_address(address)
+
+
+def test_the_guide_names_settings_that_dask_has() -> None:
+    guide = (Path(__file__).parents[2] / "docs/guides/fleets.md").read_text("utf-8")
+    exported = dict(re.findall(r"^export (DASK_\w+)=(\S+)$", guide, re.M))
+    found = dask.config.collect_env(exported)["distributed"]["comm"]
+    assert found == {
+        "require_encryption": True,
+        "tls": {"ca_file": "ca.pem", "client": {"cert": "gpuready.pem", "key": "gpuready-key.pem"}},
+    }
+    known = distributed.config.config["distributed"]["comm"]
+    assert {"require-encryption", "tls"} <= known.keys() and {"ca-file", "client"} <= known["tls"].keys()
+
+
+@pytest.mark.parametrize(
+    ("workers", "message"),
+    [
+        ({}, "the Dask cluster has no worker"),
+        ({"tls://w1:1": __version__, "tls://w2:1": "0.0.9"}, "worker tls://w2:1 has gpuready 0.0.9, and this is"),
+        ({"tls://w1:1": PackageNotFoundError("gpuready")}, "worker tls://w1:1 has no gpuready, and this is"),
+    ],
+)
+def test_workers_have_the_same_release(workers: dict[str, object], message: str) -> None:
+    client = types.SimpleNamespace(run=lambda function, *words, on_error: workers)
+    with pytest.raises(GpureadyError, match=message):
+        same_version(client)
+    same_version(types.SimpleNamespace(run=lambda function, *words, on_error: {"tls://w1:1": __version__}))
 
 
 def test_a_reference_travels_and_the_secret_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

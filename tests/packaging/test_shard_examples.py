@@ -87,7 +87,7 @@ def test_gitlab(place: Path) -> None:
 
 
 def test_slurm(place: Path) -> None:
-    script, merge = blocks(PAGE, "sh")
+    script, merge = (each for each in blocks(PAGE, "sh") if each.startswith("#!"))
     array = re.search(r"^#SBATCH --array=(\d+)-(\d+)$", script, re.M)
     assert array is not None and array[1] == "1"
     for number in range(1, int(array[2]) + 1):

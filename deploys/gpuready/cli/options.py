@@ -186,7 +186,7 @@ _REACH = (
 )  # fmt: skip
 _WORKERS = (
     click.option("--workers", type=Number(1, 256), metavar="N",
-                 help="Spread the hosts over N processes of this machine. Needs Dask: pip install 'gpuready[fleet]'.",
+                 help="Spread the hosts over N processes of this machine. Needs Dask (distributed).",
                  **_environment("WORKERS")),
     click.option("--scheduler", default="", metavar="ADDRESS",
                  help="Spread the hosts over the workers of this Dask scheduler: tls://10.0.0.5:8786.",

@@ -9,7 +9,6 @@ Source: the documentation of Dask.distributed (client, resilience, TLS, limitati
 from __future__ import annotations
 
 import ipaddress
-import json
 import logging
 import pickle
 import queue
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from gpuready import __version__
+from gpuready.base.documents import read_json
 from gpuready.base.errors import UnreachableError, UsageError, Where
 from gpuready.base.host_list import hostlist
 from gpuready.contract.rollout import Rollout
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from gpuready.operations.events import Observer, Progress
     from gpuready.run.journal import Journal
 
-INSTALL = "pip install 'gpuready[fleet]'"
+INSTALL = "pip install distributed beside gpuready, or pipx inject gpuready distributed"
 #: The most hosts of a chunk: what one process works on side by side.
 CHUNK = 64
 #: How often a chunk is tried again after a worker died, or its process.
@@ -105,11 +105,11 @@ def connected(where: Workers) -> Iterator[Client]:
             remedy="is it running, and are the TLS settings of both sides the same?",
         ) from None
     with client:
-        _same_version(client)
+        same_version(client)
         yield client
 
 
-def _same_version(client: Client) -> None:
+def same_version(client: Client) -> None:
     """Refuse workers with another gpuready: what is sent to them is made for this version."""
     found = client.run(metadata.version, "gpuready", on_error="return")
     if not found:
@@ -143,7 +143,7 @@ class Cluster:
         self._access, self.share = replace(access, patience=PATIENCE), access.share
         self._id = f"gpuready-{secrets.token_hex(8)}"
         self._news: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-        client.subscribe_topic(self._id, lambda event: self._news.put(json.loads(event[1])))
+        client.subscribe_topic(self._id, lambda event: self._news.put(read_json(event[1])))
 
     def work(self, verb: str, what: Callable[[Run], None]) -> Run:
         """Do ``what``, and return the result. An interrupt ends the work; the result then has what was done."""
