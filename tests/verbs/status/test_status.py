@@ -68,7 +68,7 @@ def test_the_hash_of_a_spec_is_that_of_its_values() -> None:
         assert spec_hash(NodeSpec.model_validate(other)) != spec_hash(SPEC)
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error::UserWarning")
 def test_every_form_of_a_drain_can_be_hashed() -> None:
     forms = "kubectl", {"kubectl": {"force": True}, "timeout": "2d"}, {"before": "true", "after": "true"}
     specs = [NodeSpec.model_validate({"maintenance": {"drain": form}}) for form in forms]
