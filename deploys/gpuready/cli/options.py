@@ -137,7 +137,7 @@ _HOSTS = (
 )  # fmt: skip
 
 SHARD = click.option("--shard", metavar="K/N",
-                     help="Only shard K of N: each host is in one of them. report --merge joins them.")  # fmt: skip
+                     help="Only shard K of N. Each host is in one shard. report --merge joins them.")  # fmt: skip
 _SHARDED = (*_HOSTS[:2], SHARD, *_HOSTS[2:])
 
 
@@ -214,7 +214,7 @@ _AFTER_BATCH = click.option(
     "--after-batch",
     metavar="COMMAND",
     default="",
-    help="Run this command here after each batch (GPUREADY_BATCH_HOSTS names its hosts); stop if it fails.",
+    help="Command to run on this machine after each batch (hosts: GPUREADY_BATCH_HOSTS); stop if it fails.",
 )
 STATE = click.option(
     "--state",

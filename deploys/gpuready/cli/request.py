@@ -136,7 +136,7 @@ def request(
     if workers and scheduler:
         raise UsageError("--workers starts workers on this machine, --scheduler uses those of a cluster: give only one")
     if plain_scheduler and not scheduler:
-        raise UsageError("--plain-scheduler is for --scheduler")
+        raise UsageError("--plain-scheduler needs --scheduler")
     if where and reach.get("ask_become_pass"):
         raise UsageError(
             "--ask-become-pass: a password that is typed here is not sent to workers",

@@ -19,7 +19,7 @@ def parse_shard(text: str) -> tuple[int, int]:
     found = _FORM.fullmatch(text)
     index, count = (int(found[1]), int(found[2])) if found else (0, 0)
     if not 1 <= index <= count:
-        raise UsageError(f"--shard {text}: not a shard", remedy="K/N with K from 1 to N; of three: 1/3, 2/3 and 3/3")
+        raise UsageError(f"--shard {text}: not a shard", remedy="use K/N with K from 1 to N, such as 2/3")
     return index, count
 
 

@@ -69,8 +69,8 @@ def check_address(address: str, *, plain: bool = False) -> None:
         loopback = False
     if not loopback:
         raise UsageError(
-            f"--scheduler {address}: without TLS, anybody on the network can run programs on the workers",
-            remedy="a tls:// address, with Dask's distributed.comm.tls settings; or --plain-scheduler, on a network "
+            f"--scheduler {address}: without TLS, anyone on the network can run programs on the workers",
+            remedy="use a tls:// address and Dask's distributed.comm.tls settings; or --plain-scheduler, on a network "
             "that you trust",
         )
 
@@ -102,7 +102,7 @@ def connected(where: Workers) -> Iterator[Client]:
     except (OSError, TimeoutError, ValueError, TypeError) as e:
         raise UnreachableError(
             f"the Dask scheduler {where.scheduler} does not answer: {e}",
-            remedy="is it running, and are the TLS settings of both sides the same?",
+            remedy="check that the scheduler runs, and that both sides have matching TLS settings",
         ) from None
     with client:
         same_version(client)

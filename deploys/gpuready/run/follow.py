@@ -81,5 +81,5 @@ def _after_batch(
     rollout.stop(why)
     last = brief(done.output.strip().rpartition("\n")[2])
     run.error = Error.of(
-        ConvergeError(f"{why}: {last}" if last else why, remedy="mend what it reports, then run again")
+        ConvergeError(f"{why}: {last}" if last else why, remedy="fix what the command reports, then run again")
     )

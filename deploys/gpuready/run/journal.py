@@ -100,7 +100,7 @@ class Journal:
             os.fsync(self._folder)
         except OSError as e:
             raise UsageError(
-                f"--state-dir {folder}: {reason(e)}", remedy="a directory that gpuready may write"
+                f"--state-dir {folder}: {reason(e)}", remedy="name a directory that gpuready can write to"
             ) from None
         self.again = frozenset(name for name in self._names if name in found and found[name].begun)
         self.entries = tuple(
@@ -116,7 +116,7 @@ class Journal:
             fcntl.flock(self._folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UsageError(
-                f"--state-dir {folder}: another gpuready run uses it", remedy="wait until it ends, or name another"
+                f"--state-dir {folder}: another gpuready run uses it", remedy="wait for its end, or name another one"
             ) from None
 
     def _rest(self, entry: HostEntry, before: Entry | None, *, resume: bool, failed_only: bool) -> HostEntry | None:
@@ -149,7 +149,7 @@ class Journal:
         by_name = {host.name: host for host in run.hosts} | self.earlier
         run.hosts = [by_name[name] for name in self._names]
         if self.trouble and run.error is None:
-            run.error = Error.of(OutputError(self.trouble, remedy="make room, then run again with --resume"))
+            run.error = Error.of(OutputError(self.trouble, remedy="free disk space, then run again with --resume"))
 
     def begin(self, names: Iterable[str]) -> None:
         """Write that the change of these hosts begins."""
@@ -203,7 +203,7 @@ def _read(path: Path) -> dict[str, Entry]:
                 why = e.errors(include_url=False, include_input=False)[0]["msg"]
                 raise DocumentError(
                     f"{path}:{number}: damaged, or written by another release: {brief(why, 100)}",
-                    remedy="run without --resume, with another directory; it does all hosts anew",
+                    remedy="name another --state-dir and leave out --resume; all hosts are done again",
                 ) from None
             found[entry.host] = entry
     return found

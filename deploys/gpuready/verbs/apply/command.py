@@ -31,9 +31,9 @@ _HELP = """Change every node to match its spec, then verify it. What already mat
     "--state-dir",
     metavar="DIR",
     shell_complete=complete.files,
-    help="Store what becomes of each host in this directory, as the run goes.",
+    help="Store the result of each host in this directory during the run, for --resume.",
 )
-@click.option("--resume", is_flag=True, help="Do only the hosts that an earlier run with this --state-dir did not do.")
+@click.option("--resume", is_flag=True, help="Skip hosts that ended well in an earlier run with this --state-dir.")
 @click.option("--failed-only", is_flag=True, help="Like --resume, but only hosts that failed or were unreachable.")
 @NO_STATE
 @YES
@@ -46,7 +46,7 @@ def command(state: str | None, yes: bool, state_dir: str | None, resume: bool, f
                          remedy="gpuready plan --state FILE shows what a recorded node would need")  # fmt: skip
     if (resume or failed_only) and not state_dir:
         option = "--resume" if resume else "--failed-only"
-        raise UsageError(f"{option} needs --state-dir", remedy="name the directory that the earlier run was given")
+        raise UsageError(f"{option} needs --state-dir", remedy="name the --state-dir of the earlier run")
     consent("apply", yes)
     wanted = request("apply", **given)
     if state_dir:

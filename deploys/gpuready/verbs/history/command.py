@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 _HELP = """Show since when each host and check is as it is, from the results that --history DIR_OR_URL kept.
 
-Does not connect. It shows what is wrong now and since when, how often it was, what changes back and forth (3 times or
-more within --since), what drifted after the last apply, and the mean time between Xids. Any result document in the
-place counts, such as one of --output json:PATH. Other files are skipped and named. Times are UTC.
+Does not connect. It shows what is wrong now and since when, how often it was wrong, what changes back and forth (3
+times or more within --since), what drifted after the last apply, and the mean time between Xids. Any result document in
+the place counts, such as one of --output json:PATH. Other files are skipped and named. Times are UTC.
 
 \b
   gpuready verify -i hosts.yaml --history results

@@ -51,7 +51,7 @@ def command(state: str | None, passive: bool, level: str | None, seconds: int | 
     if stress and (given["workers"] or given["scheduler"]):
         raise UsageError(
             "--level stress compares all GPUs in one process: leave out --workers and --scheduler",
-            remedy="a large fleet in parts: --shard 1/4; report --merge compares the GPUs of all parts",
+            remedy="use --shard 1/4 for a large fleet; report --merge compares the GPUs of all shards",
         )
     if seconds is not None and not stress:
         raise UsageError("--seconds is for --level stress")
