@@ -13,7 +13,7 @@ from gpuready.gpu.stress import Node, Nodes
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.result.document import document
-from gpuready.result.model import INTERRUPTED, CheckResult, HostResult, Run, Shard
+from gpuready.result.model import INTERRUPTED, AfterBatch, CheckResult, HostResult, Run, Shard
 from gpuready.result.render import render
 from tests.command import Exits, write_states
 from tests.gpu.test_stress import TODAY, gpu
@@ -239,6 +239,15 @@ def joined(exits: Exits, folder: Path, code: int, *runs: Run) -> Any:
         paths.append(folder / f"{number}.json")
         paths[-1].write_text(render(each, 0, "json"))
     return exits(code, "report", "--merge", *paths, "--output", "json").document
+
+
+def test_the_commands_after_the_batches_of_all_shards(exits: Exits, tmp_path: Path) -> None:
+    runs = [
+        Run("apply", [host(name, "ok")], after_batch=[AfterBatch((name,), 0, 1.0, f"healthy {name}")])
+        for name in ("a", "b")
+    ]
+    found = joined(exits, tmp_path, 0, *runs)
+    assert [each["output"] for each in found["after_batch"]] == ["healthy a", "healthy b"]
 
 
 def test_an_interrupted_shard_interrupts_the_run(exits: Exits, tmp_path: Path) -> None:

@@ -3,8 +3,10 @@
 import pickle
 import re
 import types
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from typing import Any
 
 import dask.config
 import distributed  # noqa: F401  # its settings
@@ -15,7 +17,9 @@ from gpuready.base.errors import GpureadyError, SpecError, UsageError
 from gpuready.inventory import secrets
 from gpuready.inventory.hosts import load
 from gpuready.inventory.secrets import Secret
-from gpuready.run.cluster import check_address, chunks, same_version
+from gpuready.result.model import HostResult, Run
+from gpuready.run.access import Access, Chunk
+from gpuready.run.cluster import CHANGE, Cluster, check_address, chunks, same_version
 from tests.command import write_hosts
 
 
@@ -99,3 +103,104 @@ def test_chunks_are_a_partition(hosts: int, threads: int) -> None:
     assert [name for part in parts for name in part] == names
     assert all(1 <= len(part) <= 64 for part in parts) and len(parts) >= min(hosts, threads)
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+class Future:
+    """A task of a client that does nothing: it has ended as it is told."""
+
+    def __init__(self, status: str = "finished", result: Run | None = None) -> None:
+        self.status, self._result = status, result
+
+    def done(self) -> bool:
+        return self.status != "pending"
+
+    def result(self) -> bytes:
+        return pickle.dumps(self._result)
+
+    def exception(self) -> Exception:
+        return OSError("killed")
+
+
+class Client:
+    """Stands for Dask's client: keeps the chunks, and plays what becomes of them."""
+
+    def __init__(self, play: Callable[[Chunk], Future]) -> None:
+        self.status, self.chunks, self.stopped = "running", list[Chunk](), False
+        self._play = play
+
+    def subscribe_topic(self, topic: str, handler: object) -> None:
+        pass
+
+    def nthreads(self) -> dict[str, int]:
+        if self.status != "running":
+            raise OSError("Timed out")
+        return {"w1": 1, "w2": 1}
+
+    def submit(self, function: object, run_id: str, payload: bytes, **options: Any) -> Future:
+        self.chunks.append(pickle.loads(payload))
+        return self._play(self.chunks[-1])
+
+    def run(self, function: object, run_id: str, **options: Any) -> None:
+        self.stopped = True
+
+
+def played(tmp_path: Path, play: Callable[[Chunk], Future], tick: Callable[[], None] = lambda: None) -> Cluster:
+    where = write_hosts(tmp_path, "all: {hosts: {'n[1:2]': {}}, vars: {gpuready: {}}}\n")
+    return Cluster(Client(play), load([where]).chosen, Access(), lambda host, what: None, tick=tick)
+
+
+def ended(chunk: Chunk, outcome: str = "ok", *, interrupted: bool = False) -> Future:
+    run = Run("", [HostResult(name, outcome=outcome) for name in chunk.names])
+    if interrupted:
+        run.interrupt()
+    return Future(result=run)
+
+
+def test_a_chunk_that_changes_hosts_may_begin_twice(tmp_path: Path) -> None:
+    """The first time may have left a node drained, so the second one looks for that."""
+    cluster = played(tmp_path, ended)
+    cluster.each("gpuready.run.converge:look_first", ["n1"])
+    cluster.each(CHANGE, ["n1", "n2"])
+    assert [chunk.access.again for chunk in cluster._client.chunks] == [frozenset(), {"n1"}, {"n2"}]
+
+
+def test_what_was_done_before_ctrl_c_is_in_the_result(tmp_path: Path) -> None:
+    ticks: list[int] = []
+
+    def interrupt() -> None:
+        ticks.append(0)
+        if len(ticks) == 1:
+            raise KeyboardInterrupt
+
+    cluster = played(tmp_path, lambda chunk: ended(chunk, "changed"), interrupt)
+    run = cluster.work("apply", lambda run: cluster.each(CHANGE, ["n1", "n2"]))
+    assert run.interrupted and [host.outcome for host in run.hosts] == ["changed", "changed"]
+    assert cluster._client.stopped
+
+
+def test_a_chunk_that_was_interrupted_elsewhere_is_no_success(tmp_path: Path) -> None:
+    cluster = played(tmp_path, lambda chunk: ended(chunk, "would_change", interrupted=True))
+    cluster.each(CHANGE, ["n1"])
+    assert cluster.results["n1"].outcome == "unreachable"
+
+
+@pytest.mark.parametrize("status", ["cancelled", "lost", "pending"])
+def test_the_scheduler_goes(status: str, tmp_path: Path) -> None:
+    cluster = played(tmp_path, lambda chunk: Future(status))
+    cluster._client.status = "closed"
+    cluster.each(CHANGE, ["n1"])
+    assert cluster.results["n1"].error.message == "the connection to the Dask scheduler broke"
+
+
+def test_a_terminal_that_is_gone_ends_nothing(tmp_path: Path) -> None:
+    def gone() -> None:
+        raise OSError(5, "Input/output error")
+
+    cluster = played(tmp_path, ended, gone)
+    cluster.each(CHANGE, ["n1"])
+    assert cluster.results["n1"].outcome == "ok"
+
+
+def test_an_address_that_is_none() -> None:
+    with pytest.raises(UsageError, match="Invalid IPv6 URL"):
+        check_address("[::1")

@@ -14,11 +14,12 @@ import re
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpuready.base.child import command, environment
 from gpuready.base.errors import UsageError, brief
 from gpuready.base.files import NOT_REGULAR, new_mode, read_stream, replace_file
 
@@ -114,11 +115,11 @@ class Remote:
         self._apart(name, data)
 
     def _apart(self, name: str = "", data: bytes = b"") -> None:
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         try:
             done = subprocess.run(
-                [sys.executable, "-m", __name__, self.url, name],
-                input=data, capture_output=True, env=environment, timeout=_UPLOAD, check=False,
+                command(__name__),
+                input=f"{self.url}\n{name}\n".encode() + data,  # the URL may hold credentials, and all users see words
+                capture_output=True, env=environment(), timeout=_UPLOAD, check=False,
                 start_new_session=True,  # Ctrl-C ends the run, which still writes its result
             )  # fmt: skip
         except subprocess.TimeoutExpired:
@@ -166,9 +167,9 @@ def _failed(error: Exception) -> OSError:
     return OSError(errno.EIO, brief(f"{named}{error}"))
 
 
-def _main(argv: Sequence[str]) -> None:
-    """Write stdin to the file NAME of URL; without a name, find what the URL needs."""
-    url, name = argv
+def _main() -> None:
+    """Write stdin behind its two first lines, URL and NAME, to that file; without a name, find what the URL needs."""
+    url, name = (sys.stdin.buffer.readline().decode().rstrip("\n") for _ in range(2))
     try:
         system, path = Remote(url)._open()
         if name:
@@ -178,4 +179,4 @@ def _main(argv: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1:])
+    _main()

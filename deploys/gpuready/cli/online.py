@@ -59,17 +59,25 @@ def _on_workers(wanted: Request, verb: str, passive: bool) -> Run:
         from gpuready.run import cluster
 
     loaded()
-    names = [entry.name for entry in wanted.entries]
-    with (
-        cluster.connected(wanted.workers) as client,
-        reporting(names, wanted.color, wanted.verbose, ticking=False) as (reporter, observer),
-    ):
-        fleet = cluster.Cluster(client, wanted.entries, _access(wanted), reporter.report, observer, reporter.tick)
-        if verb == "verify":
-            return cluster.verify(fleet, passive=passive)
-        if verb == "plan":
-            return cluster.plan(fleet, batch=wanted.batch, removing=wanted.verb == "remove")
-        return cluster.apply(fleet, **_rollout(wanted))
+    names: list[str] = [entry.name for entry in wanted.entries]
+    run: Run | None = None
+    try:
+        with (
+            cluster.connected(wanted.workers) as client,
+            reporting(names, wanted.color, wanted.verbose, ticking=False) as (reporter, observer),
+        ):
+            fleet = cluster.Cluster(client, wanted.entries, _access(wanted), reporter.report, observer, reporter.tick)
+            if verb == "verify":
+                run = cluster.verify(fleet, passive=passive)
+            elif verb == "plan":
+                run = cluster.plan(fleet, batch=wanted.batch, removing=wanted.verb == "remove")
+            else:
+                run = cluster.apply(fleet, **_rollout(wanted))
+    except KeyboardInterrupt:
+        if run is None:
+            raise
+        run.interrupt()  # while the cluster was closed: the result is complete
+    return run
 
 
 def _access(wanted: Request, observer: Observer | None = None) -> Access:

@@ -1,7 +1,8 @@
 """Decide which disruption is permitted now. Both the spec's ``maintenance`` and the command line must allow it. Pure.
 
-Whether the node is idle is only a forecast here, from the probe. Each disruptive step checks again on the node. Outside
-of ``maintenance.window``, no restart, reboot or drain begins.
+Whether the node is idle is only a forecast here, from the probe. Each disruptive step checks again on the node
+(templates/lib/idle.sh.j2, exit code ``PENDING_EXIT``). Outside of ``maintenance.window``, no restart, reboot or drain
+begins.
 """
 
 from collections.abc import Sequence

@@ -11,10 +11,13 @@ import tempfile
 import time
 from collections.abc import Sequence
 
+from gpuready.base.files import reason
 from gpuready.result.model import AfterBatch
 
 #: Seconds that the command may take, and bytes of its output that are kept.
 LIMIT, _TAIL = 3600, 2000
+#: The shell's exit code of a command that cannot be run.
+_CANNOT_RUN = 126
 #: The variable with the names of the batch's hosts, with commas, as --limit takes them.
 HOSTS = "GPUREADY_BATCH_HOSTS"
 
@@ -23,14 +26,17 @@ def after_batch(command: str, hosts: Sequence[str]) -> AfterBatch:
     """Run ``command`` with sh. Its exit code is None if it did not end in time."""
     began, code = time.monotonic(), None
     with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(
-            ["sh", "-c", command],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, HOSTS: ",".join(hosts)},
-            start_new_session=True,
-        )
+        try:
+            process = subprocess.Popen(
+                ["sh", "-c", command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, HOSTS: ",".join(hosts)},
+                start_new_session=True,
+            )
+        except OSError as e:  # the names of a few thousand hosts are too long for a variable
+            return AfterBatch(tuple(hosts), _CANNOT_RUN, 0.0, f"{reason(e)}: use a smaller --batch")
         try:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 code = process.wait(timeout=LIMIT)

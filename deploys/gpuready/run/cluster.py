@@ -1,13 +1,14 @@
 """A run on a Dask cluster: chunks of hosts are tasks of its workers; this process decides and collects.
 
 On a node, all is as in one process: a worker runs a function of :mod:`gpuready.run.converge` over a fleet of its chunk.
-Batches, ``--max-fail`` and the result are here. If a worker dies, Dask gives its chunk to another one. The node's lock
+Batches and ``--max-fail`` are followed here (run/follow.py). If a worker dies, Dask gives its chunk to another one. The node's lock
 ends with the connection of the dead worker, so no node is changed by two. Nothing here imports pyinfra or gevent.
 Source: the documentation of Dask.distributed (client, resilience, TLS, limitations).
 """
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import logging
 import pickle
@@ -53,13 +54,18 @@ NO_WORKER, ENDING = 60, 120
 #: Seconds to wait for the lock of a node: a dead worker may hold it until its heartbeat is overdue.
 PATIENCE = 60
 _TICK = 0.25
+#: What is done to a batch.
+CHANGE = "gpuready.run.converge:change"
 BROKEN = "the connection to the Dask scheduler broke"
 _ENCRYPTED = ("tls", "wss", "inproc")
 
 
 def check_address(address: str, *, plain: bool = False) -> None:
     """Refuse a scheduler without TLS on another machine: who changes its traffic can run programs on the workers."""
-    parts = urlsplit(address if "://" in address else f"tcp://{address}")
+    try:
+        parts = urlsplit(address if "://" in address else f"tcp://{address}")
+    except ValueError as e:
+        raise UsageError(f"--scheduler {address}: {e}", remedy="tls://HOST:PORT") from None
     if parts.scheme in _ENCRYPTED or plain:
         return
     host = parts.hostname or ""
@@ -137,6 +143,7 @@ class Cluster:
     ) -> None:
         self._client, self.progress, self._observer, self._tick = client, progress, observer, tick
         self.ended: Callable[[HostResult], None] = lambda result: None
+        self._stopping = False
         nowhere = Located(None, Where(""))
         self.entries = {entry.name: replace(entry, given=nowhere) for entry in entries}
         self.results = {entry.name: HostResult(entry.name, notes=list(entry.notes)) for entry in entries}
@@ -158,19 +165,38 @@ class Cluster:
 
     def each(self, work: str, names: Sequence[str], **options: Any) -> None:
         """Do ``work`` on these hosts (see :class:`Chunk`), and replace their results."""
-        futures = {
-            self._submit(work, chunk, options): chunk for chunk in chunks(names, sum(self._client.nthreads().values()))
-        }
+        waiting: dict[Future, Sequence[str]] = {}
         try:
-            self._collect(dict(futures))
+            for chunk in chunks(names, self._threads()):
+                try:
+                    waiting[self._submit(work, chunk, options)] = chunk
+                except OSError:
+                    self._lose(chunk, BROKEN)
+            self._collect(waiting)
         except KeyboardInterrupt:
-            from gpuready.run import worker
-
-            self._client.run(worker.stop, self._id)
-            self._collect({future: names for future, names in futures.items() if not future.done()}, ENDING)
+            self._stop()
+            self._collect(waiting, ENDING)
             raise
 
+    def _threads(self) -> int:
+        """Return how many chunks the workers do at once; 0 if they cannot be asked."""
+        try:
+            return sum(self._client.nthreads().values())
+        except OSError:
+            return 0
+
+    def _stop(self) -> None:
+        """End the chunks on all workers. They give what they have."""
+        from gpuready.run import worker
+
+        self._stopping = True
+        with contextlib.suppress(OSError):
+            self._client.run(worker.stop, self._id, wait=False, on_error="ignore")
+
     def _submit(self, work: str, names: Sequence[str], options: Mapping[str, Any]) -> Future:
+        access = self._access
+        if work == CHANGE:  # Dask may begin it twice, and the first time may have left a node drained
+            access = replace(access, again=access.again | {*names})
         from gpuready.run import worker
 
         chunk = Chunk(
@@ -178,7 +204,7 @@ class Cluster:
             options,
             tuple(names),
             pickle.dumps([self.entries[name] for name in names]),
-            self._access,
+            access,
             used_references(),
             self._observer is not None,
         )
@@ -192,24 +218,31 @@ class Cluster:
         )
 
     def _collect(self, waiting: dict[Future, Sequence[str]], limit: float = float("inf")) -> None:
+        """Take the results as they come. ``waiting`` keeps what is still to come, also if this is interrupted."""
         end, seen = time.monotonic() + limit, time.monotonic()
         while waiting and time.monotonic() < end:
             self._tell()
             for future in [future for future in waiting if future.done()]:
-                self._take(future, waiting.pop(future))
+                self._take(future, waiting[future])
+                del waiting[future]
             if self._client.status != "running":
-                self._lose(waiting, BROKEN)
-                return
-            if self._client.nthreads():
+                why = BROKEN
+            elif self._threads():
                 seen = time.monotonic()
+                continue
             elif time.monotonic() - seen > NO_WORKER:
-                self._lose(waiting, f"the Dask cluster has had no worker for {NO_WORKER} s")
-                return
+                why = f"the Dask cluster has had no worker for {NO_WORKER} s"
+            else:
+                continue
+            for names in waiting.values():
+                self._lose(names, why)
+            return
         self._tell(wait=False)
 
     def _tell(self, *, wait: bool = True) -> None:
         """Report what the workers do, for a moment."""
-        self._tick()
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            self._tick()
         end = time.monotonic() + (_TICK if wait else 0)
         while True:
             try:
@@ -224,24 +257,26 @@ class Cluster:
     def _take(self, future: Future, names: Sequence[str]) -> None:
         if future.status != "finished":
             gone = future.status in ("cancelled", "lost")
-            self._lose({future: names}, BROKEN if gone else f"its worker failed: {future.exception()}")
+            self._lose(names, BROKEN if gone else f"its worker failed: {future.exception()}")
             return
         data = future.result()
-        if data is None:
+        if data is None:  # the run was stopped before this chunk began
             return
         done: Run = pickle.loads(data)  # workers run code of this process, and are trusted as it is
         for host in done.hosts:
             before = self.results[host.name]
             host.execs, host.seconds = host.execs + before.execs, host.seconds + before.seconds
             self.results[host.name] = host
-            self.ended(host)
+            if done.error is not None and not self._stopping and host.outcome in ("would_change", "not_attempted"):
+                self._lose([host.name], f"its worker was interrupted: {done.error}")
+            else:
+                self.ended(host)
 
-    def _lose(self, waiting: Mapping[Future, Sequence[str]], why: str) -> None:
-        for names in waiting.values():
-            for name in names:
-                error = UnreachableError(why, remedy="run again: gpuready then reads the node's current state")
-                self.results[name].fail(error, "unreachable")
-                self.ended(self.results[name])
+    def _lose(self, names: Sequence[str], why: str) -> None:
+        for name in names:
+            error = UnreachableError(why, remedy="run again: gpuready then reads the node's current state")
+            self.results[name].fail(error, "unreachable")
+            self.ended(self.results[name])
 
 
 def chunks(names: Sequence[str], threads: int) -> list[Sequence[str]]:
@@ -281,7 +316,7 @@ def apply(
         cluster.ended = journal.end
 
     def change(names: Sequence[str]) -> None:
-        cluster.each("gpuready.run.converge:change", names, removing=removing)
+        cluster.each(CHANGE, names, removing=removing)
 
     def work(run: Run) -> None:
         cluster.each("gpuready.run.converge:look_first", list(cluster.entries), removing=removing)

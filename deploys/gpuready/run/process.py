@@ -72,7 +72,7 @@ class Tell:
 def _end_with_the_worker() -> None:
     """Interrupt the work when stdin ends. It brings nothing after the chunk."""
     wait_read(0)
-    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 def _cut_off() -> bytes:

@@ -7,13 +7,14 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections import defaultdict
 from typing import IO
 
 from distributed import get_worker
+
+from gpuready.base.child import command, environment
 
 _running: dict[str, set[subprocess.Popen[bytes]]] = defaultdict(set)
 _stopped: set[str] = set()
@@ -56,13 +57,15 @@ def work(run_id: str, payload: bytes) -> bytes | None:
             process.communicate()
             with _guard:
                 _running[run_id].discard(process)
+                if not _running[run_id]:
+                    del _running[run_id]
 
 
 def _start(errors: IO[bytes]) -> subprocess.Popen[bytes]:
     """In a session of its own: Ctrl-C on the worker's terminal is the controller's to handle."""
     return subprocess.Popen(
-        [sys.executable, "-m", "gpuready.run.process"],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        command("gpuready.run.process"),
+        env=environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
@@ -74,5 +77,5 @@ def stop(run_id: str) -> None:
     """Interrupt the chunks of a run on this worker. They end what must not be cut off, and give what they have."""
     with _guard:
         _stopped.add(run_id)
-        for process in _running[run_id]:
+        for process in _running.get(run_id, ()):
             process.send_signal(signal.SIGINT)

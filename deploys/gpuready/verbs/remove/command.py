@@ -1,4 +1,4 @@
-"""``gpuready remove``: undo what gpuready changed, and restore what was there before."""
+"""``gpuready remove``: undo what gpuready changed, and restore what was there before (contract/removal.py)."""
 
 from typing import Any
 

@@ -37,6 +37,7 @@ def merged(documents: Sequence[Document]) -> tuple[Run, int]:
             tuple(sorted(sum(batch, ()), key=lambda name: order.get(name, 0)))
             for batch in zip_longest(*(each.batches for each in runs), fillvalue=())
         ],
+        after_batch=[done for each in runs for done in each.after_batch or ()] or None,
         refused_by_user=all(each.refused_by_user for each in runs),
         ended=max(each.ended or "" for each in runs) or None,
         source="; ".join(dict.fromkeys(each.source for each in runs if each.source)) or None,
