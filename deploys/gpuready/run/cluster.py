@@ -1,9 +1,9 @@
 """A run on a Dask cluster: chunks of hosts are tasks of its workers; this process decides and collects.
 
 On a node, all is as in one process: a worker runs a function of :mod:`gpuready.run.converge` over a fleet of its chunk.
-Batches and ``--max-fail`` are followed here (run/follow.py). If a worker dies, Dask gives its chunk to another one. The node's lock
-ends with the connection of the dead worker, so no node is changed by two. Nothing here imports pyinfra or gevent.
-Source: the documentation of Dask.distributed (client, resilience, TLS, limitations).
+Batches and ``--max-fail`` are followed here (run/follow.py). If a worker dies, Dask gives its chunk to another one. The
+node's lock ends with the connection of the dead worker, so no node is changed by two. Nothing here imports pyinfra or
+gevent. Source: the documentation of Dask.distributed (client, resilience, TLS, limitations).
 """
 
 from __future__ import annotations
