@@ -119,6 +119,7 @@ CODES = (
     ("NVRM: Xid (PCI:0000:05:00): 48, pid=1234, name=python, DBE", "Xid 48: double bit ECC error"),
     ("NVRM: Xid (0000:03:00): 14, Channel 00000001", "Xid 14"),
     ("kernel: NVRM: Xid (PCI:0018:01:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 08", "Xid 149: NVLink NETIR error"),
+    ("kernel: NVRM: Xid (PCI:...): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 11 (...)", "Xid 145: NVLink RLW error"),
     ("Xid 999", "Xid 999"),
     ("CUDA error 802", "Error 802: system not yet initialized"),
     ("cuInit failed 804", "Error 804: forward compatibility was attempted on non supported HW"),

@@ -315,7 +315,7 @@ _EXITS = {
                "nvidia-smi, to see whether only this program crashes", ("docker.smoke",), "YanWenKun/ComfyUI-Docker#68"),
 }  # fmt: skip
 
-_XID = re.compile(r"\bxid\b(?: \((?:pci:)?[0-9a-f:.]{4,20}\))?(?: error| errors)?[ :=#]{1,3}([0-9]{1,4})\b")
+_XID = re.compile(r"\bxid\b(?: \((?:pci:)?[0-9a-f:.]{3,20}\))?(?: error| errors)?[ :=#]{1,3}([0-9]{1,4})\b")
 _CUDA_NAME = re.compile(r"\bcudaerror([a-z]{4,40})\b|\bcuda_error_([a-z_]{4,50})\b")
 _CUDA_NUMBER = re.compile(
     r"(?:\bcuda(?: runtime| driver| initialization)?:? (?:error|failure)|\bcudaerror(?:_t)?|\bcuresult|\bcuinit(?:\(0\))?"
