@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from gpuready.base.places import Directory
+from gpuready.base.places import Directory, Entry
 from gpuready.verbs.history import digest
+from gpuready.verbs.history.index import read
 from tests.command import Exits, imported
 from tests.verbs.history.kept import BAD, GOOD, fleet, keep, node
 
@@ -101,8 +102,14 @@ def spoil(place: Path) -> None:
     with (place / "huge.json").open("wb") as huge:
         huge.truncate(digest.MOST + 1)
     base = json.loads(next(place.glob("verify-*.json")).read_text())
+    xid = {"number": 79, "device": "0000:17:00", "count": 1, "seconds": 1}
     for name, changed in {
         "when.json": {"ended": "yesterday"},
+        "ancient.json": {"ended": "1960-01-01T00:00:00Z"},
+        "short.json": {"ended": "2026-11-2T12:00:00Z"},
+        "code.json": {"exit_code": 10**30},
+        **{f"{key}.json": {"hosts": {"a": {**base["hosts"]["gpu01"], "xids": {"boot_id": "", "events": [
+            {**xid, key: 10**400}]}}}} for key in ("number", "count", "seconds")},
         "many.json": {"hosts": {"a": {**base["hosts"]["gpu01"], "checks": base["hosts"]["gpu01"]["checks"] * 3000}}},
         "id.json": {"hosts": {"a": {**base["hosts"]["gpu01"], "checks": [
             {**base["hosts"]["gpu01"]["checks"][0], "id": "\x1b[2J"}]}}},
@@ -121,6 +128,11 @@ def test_other_files_are_skipped_and_named(place: Path, exits: Exits) -> None:
         shown = name.replace("\udce9", "\\xe9")
         assert skipped.pop(shown).startswith(why), name
     assert skipped.pop("when.json") == "it ended at 'yesterday', which is not a time such as 2026-11-22T21:00:00Z"
+    assert skipped.pop("ancient.json").startswith("it ended at '1960-01-01T00:00:00Z', which is not a time")
+    assert skipped.pop("short.json").startswith("it ended at '2026-11-2T12:00:00Z', which is not a time")
+    assert skipped.pop("code.json") == "exit_code: Input should be less than 9007199254740992"
+    for key in ("number", "count", "seconds"):
+        assert skipped.pop(f"{key}.json").startswith(f"hosts.a.xids.events.0.{key}: Input should be less than")
     assert "at most 2000 items" in skipped.pop("many.json") and "hosts.a.checks.0.id" in skipped.pop("id.json")
     assert skipped == {
         "link.json": "a symlink", "loop.json": "a symlink", "folder.json": "not a regular file",
@@ -131,7 +143,7 @@ def test_other_files_are_skipped_and_named(place: Path, exits: Exits) -> None:
 def test_people_see_a_few_of_the_skipped_files(place: Path, exits: Exits) -> None:
     spoil(place)
     told = exits(0, "history", place).out
-    assert told.count("skipped  ") == 6 and "13 more files: --output json" in told
+    assert told.count("skipped  ") == 6 and "19 more files: --output json" in told
     assert "\x1b" not in told
 
 
@@ -183,6 +195,55 @@ def test_it_answers_without_an_index(why: str, place: Path, monkeypatch: pytest.
     before = exits(0, "history", place, "--output", "json")
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null" if why == "a file" else "/proc")
     assert exits(0, "history", place, "--output", "json") == before
+
+
+def test_it_answers_without_a_home(place: Path, monkeypatch: pytest.MonkeyPatch, exits: Exits) -> None:
+    """As in a container with a user that has no entry."""
+
+    def unknown(uid: int) -> None:
+        raise KeyError(uid)
+
+    before = exits(0, "history", place, "--output", "json")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    assert exits(0, "history", place, "--output", "json") == before
+
+
+def test_a_result_of_long_ago_does_not_stop_the_page(place: Path, exits: Exits) -> None:
+    path = keep(place, 0, "verify", node("old", BAD))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "ended": "1960-01-01T00:00:00Z"}))
+    text = exits(0, "history", place, "--output", "html").out
+    assert path.name in text and ">old<" not in text
+
+
+class Name(bytes):
+    """The name of a file; counts how often it is compared."""
+
+    compared = 0
+    __hash__ = bytes.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Name.compared += 1
+        return bytes.__eq__(self, other)
+
+
+def test_names_of_replaced_files_are_not_compared_with_each_other(tmp_path: Path) -> None:
+    class Place(Directory):
+        stamp = "1"
+
+        def entries(self) -> Any:
+            return [Entry(Name(b"%d.json" % number), self.stamp) for number in range(100)]  # type: ignore[arg-type]
+
+        def read(self, name: str, most: int) -> bytes:
+            return b""
+
+    place = Place(tmp_path)
+    read(place, lambda number: None, list)
+    place.stamp, Name.compared = "2", 0
+    found: list[int] = []
+    read(place, found.append, list)
+    assert found == [100] and Name.compared < 2000
 
 
 def test_a_file_is_read_once(place: Path, monkeypatch: pytest.MonkeyPatch, exits: Exits) -> None:

@@ -1,6 +1,7 @@
 """What ``gpuready history`` finds in results that the model of runs made: since when, how often, drift, Xids."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +9,15 @@ import pytest
 
 from gpuready.base.places import Directory
 from gpuready.contract.check import skip, unknown
+from gpuready.contract.compare import Comparison
+from gpuready.contract.node_record import seconds
 from gpuready.result.model import HostResult
+from gpuready.verbs.history.html import page
 from gpuready.verbs.history.index import read
-from gpuready.verbs.history.show import document
+from gpuready.verbs.history.show import document, human
 from gpuready.verbs.history.timeline import Timeline, Track, fold
 from tests.command import VALIDATOR
-from tests.report.test_report_runs import check
+from tests.report.test_report_runs import check, component
 from tests.verbs.history.kept import BAD, GOOD, NOW, OTHER_SPEC, at, keep, lost, node, xids
 
 
@@ -122,6 +126,65 @@ def test_a_new_spec_is_named_as_a_possible_cause(tmp_path: Path) -> None:
     keep(tmp_path, 1, "apply", node(changed=True))
     keep(tmp_path, 2, "verify", node(differs=True, spec=OTHER_SPEC))
     assert {drift.spec_changed for drift in timeline(tmp_path).drifts} == {True}
+
+
+@pytest.mark.parametrize("outcome", ["failed", "unreachable", "not_attempted", "pending"])
+def test_a_remove_that_did_not_end_well_keeps_the_drift(outcome: str, tmp_path: Path) -> None:
+    keep(tmp_path, 1, "apply", node(changed=True))
+    keep(tmp_path, 2, "verify", node(differs=True))
+    left = node(differs=True)
+    left.outcome = outcome
+    keep(tmp_path, 3, "remove", left)
+    assert {drift.since for drift in timeline(tmp_path).drifts} == {seconds(at(2))}
+
+
+def test_a_remove_of_chosen_components_keeps_the_drift_of_others(tmp_path: Path) -> None:
+    keep(tmp_path, 1, "apply", node(changed=True))
+    keep(tmp_path, 2, "verify", node(differs=True))
+    other = node(changed=True)
+    other.components = [component(Comparison("cdi", True, "changed by gpuready"), changed=True)]
+    keep(tmp_path, 3, "remove", other)
+    assert {drift.component for drift in timeline(tmp_path).drifts} == {"docker"}
+
+
+def test_a_host_that_a_resumed_run_did_not_connect_to_says_nothing(tmp_path: Path) -> None:
+    keep(tmp_path, 1, "apply", node(changed=True))
+    keep(tmp_path, 2, "verify", node(differs=True))
+    done = node(changed=True)
+    done.earlier = at(1)
+    keep(tmp_path, 3, "apply", done, node("gpu02", changed=True))
+    found = timeline(tmp_path)
+    assert {(drift.host, drift.since) for drift in found.drifts} == {("gpu01", seconds(at(2)))}
+    assert [(each.name, each.last, each.results) for each in found.hosts] == [
+        ("gpu01", seconds(at(2)), 2), ("gpu02", seconds(at(3)), 1)
+    ]  # fmt: skip
+
+
+class Read(list[Track]):
+    """Counts how often it is read."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[Track]:
+        self.times += 1
+        return super().__iter__()
+
+
+def test_what_is_wrong_is_counted_once_for_all_hosts(tmp_path: Path) -> None:
+    names = [f"gpu{number:02}" for number in range(50)]
+    keep(tmp_path, 1, "apply", *(node(name, changed=True) for name in names))
+    keep(tmp_path, 2, "verify", *(node(name, BAD, differs=True) for name in names))
+    keep(tmp_path, 3, "verify", lost("gpu00"))
+    found = timeline(tmp_path)
+    found.tracks = tracks = Read(found.tracks)
+    told = human(found, "there", {})
+    assert tracks.times < 10
+    assert "unreachable since 2026-11-04 12:00; 2 wrong; 2 drifted keys" in told and "and 10 more: --output" in told
+    made = document(found, "there", {})
+    assert [(each["wrong"], each["drifted"]) for each in made["hosts"][:2]] == [(3, 2), (2, 2)]
+    made["hosts"][0] |= {"wrong": 7777, "drifted": 8888}
+    text = page(made)
+    assert ">7777<" in text and ">8888<" in text, "the page takes the counts of the document"
 
 
 @pytest.mark.parametrize("how", ["pending", "failed", "remove"])

@@ -14,13 +14,15 @@ from gpuready.base.documents import read_json
 from gpuready.base.errors import brief
 from gpuready.contract.node_record import seconds
 from gpuready.result.blocks import shown
-from gpuready.result.model import LOOKED, OUTCOMES, SCHEMA, Value
+from gpuready.result.model import LOOKED, OUTCOMES, SCHEMA, Value, utc
 
 #: Bytes of one document: thousands of hosts.
 MOST = 100_000_000
 _TEXT, _VALUE = 200, 80
 Name = Annotated[str, Field(max_length=300)]
 Id = Annotated[str, Field(max_length=100, pattern=r"^[a-z0-9_.-]+$")]
+#: A whole number that SQLite and a float can hold.
+Number = Annotated[int, Field(ge=0, lt=2**53)]
 #: Verbs that compare nodes with their spec.
 _COMPARING = ("plan", "verify", "apply")
 REACHABLE, UNREACHABLE = "reachable", "unreachable"
@@ -54,10 +56,10 @@ class _Check:
 
 @dataclass
 class _Event:
-    number: int
+    number: Number
     device: Annotated[str, Field(max_length=40)]
-    count: int
-    seconds: int | None = None
+    count: Number
+    seconds: Number | None = None
     time: Annotated[str, Field(max_length=40)] | None = None
 
 
@@ -76,6 +78,7 @@ class _Host:
     spec: Annotated[str, Field(max_length=64)] | None = None
     xids: _Xids | None = None
     attached: Any = None
+    earlier: Any = None
 
 
 @dataclass
@@ -83,7 +86,7 @@ class _Document:
     schema: Literal["gpuready/result/1"]
     verb: Annotated[str, Field(max_length=40)]
     ended: str
-    exit_code: int
+    exit_code: Number
     hosts: dict[Name, _Host]
 
 
@@ -109,15 +112,15 @@ class Seen:
 
     ``statuses``: by kind and name, what is so after the run. ``texts``: why, of what is not good. ``differences``: of
     each component that was compared, what it has and what the spec wants, by key. ``converged``: the components that an
-    apply left as the spec wants them. ``removed``: a remove has been there. ``events``: of the Xids, by number and GPU,
-    how many, and when the last one was (in seconds after the boot, and as a time).
+    apply left as the spec wants them. ``removed``: those that a remove took back. ``events``: of the Xids, by number
+    and GPU, how many, and when the last one was (in seconds after the boot, and as a time).
     """
 
     statuses: dict[str, str] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     differences: dict[str, dict[str, tuple[str, str]]] = field(default_factory=dict)
     converged: list[str] = field(default_factory=list)
-    removed: bool = False
+    removed: list[str] = field(default_factory=list)
     spec: str = ""
     boot: str = ""
     events: list[tuple[int, str, int, int | None, str | None]] = field(default_factory=list)
@@ -143,13 +146,16 @@ def digest(data: bytes) -> Digest:
     """Read one file. Raises :class:`Refused`."""
     try:
         found = _DOCUMENT.validate_json(data)
-        seconds(found.ended)
+        if utc(seconds(found.ended)) != found.ended:
+            raise ValueError
     except ValidationError as e:
         raise Refused(_why(data, e)) from None
     except ValueError:
         raise Refused(f"it ended at {found.ended[:40]!r}, which is not a time such as 2026-11-22T21:00:00Z") from None
     hosts = {
-        name: json.dumps(vars(_seen(found.verb, host)), separators=(",", ":")) for name, host in found.hosts.items()
+        name: json.dumps(vars(_seen(found.verb, host)), separators=(",", ":"))
+        for name, host in found.hosts.items()
+        if host.earlier is None  # apply --resume: an earlier result has it, and this run did not look
     }
     return Digest(found.ended, found.verb, found.exit_code, hosts)
 
@@ -171,7 +177,7 @@ def _why(data: bytes, error: ValidationError) -> str:
 
 
 def _seen(verb: str, host: _Host) -> Seen:
-    made = Seen(spec=host.spec or "", removed=verb == "remove")
+    made = Seen(spec=host.spec or "")
     if host.outcome in OUTCOMES and host.outcome not in ("not_attempted", "skipped"):
         made.statuses["host"] = UNREACHABLE if host.outcome == "unreachable" else REACHABLE
         if host.error is not None:
@@ -185,6 +191,8 @@ def _seen(verb: str, host: _Host) -> Seen:
         for item in host.components:
             if item.applies or item.error is not None:
                 _compare(made, verb, host, item)
+    if verb == "remove" and host.outcome in ("ok", "changed"):
+        made.removed = [item.name for item in host.components]
     if host.xids is not None:
         made.boot = host.xids.boot_id
         made.events = [(e.number, e.device, e.count, e.seconds, e.time) for e in host.xids.events]

@@ -33,15 +33,13 @@ def page(found: dict[str, Any]) -> str:
     """The page, ending in a newline. ``found`` is a document of :mod:`gpuready.verbs.history.show`, so it is masked."""
     tracks = [each for each in found["tracks"] if each["bad"] or each["status"] in BAD or each["flapping"]]
     tracks.sort(key=lambda each: (each["status"] not in BAD, each["kind"] != "host", each["name"], each["host"]))
-    drifted = [each["host"] for each in found["drift"]]
-    wrong = [each["host"] for each in found["tracks"] if each["status"] in BAD]
     return filled(
         "history/page.html.j2",
         found=found,
         rows=[(each, tone(each["status"]), sparkline(each["spans"], found)) for each in tracks[:_MOST]],
         more=max(len(tracks) - _MOST, 0),
-        wrong={host["name"]: wrong.count(host["name"]) for host in found["hosts"]},
-        drifted={host["name"]: drifted.count(host["name"]) for host in found["hosts"]},
+        wrong={host["name"]: host["wrong"] for host in found["hosts"]},
+        drifted={host["name"]: host["drifted"] for host in found["hosts"]},
         width=_WIDTH,
         height=_HEIGHT,
     )

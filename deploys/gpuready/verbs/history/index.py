@@ -26,7 +26,7 @@ from gpuready.base.places import Directory, Entry, Remote
 from gpuready.verbs.history.digest import MOST, Refused, Seen, digest
 
 #: Grows when the tables or what a digest holds change.
-_FORM = f"1 {__version__}"
+_FORM = f"2 {__version__}"
 _TABLES = """
 CREATE TABLE made (form TEXT NOT NULL);
 CREATE TABLE seen (id INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE);
@@ -73,10 +73,10 @@ def read(where: Directory | Remote, tell: Callable[[int], None], fold: Fold[T]) 
 
 def _path(key: str) -> Path | None:
     """The index of a place; None if it cannot be stored."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "gpuready"
     try:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "gpuready"
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError:
+    except (OSError, RuntimeError):  # RuntimeError: nobody knows the home
         return None
     return cache / f"history-{hashlib.sha256(os.fsencode(key)).hexdigest()[:32]}.sqlite"
 
@@ -114,7 +114,7 @@ def _update(
     }
     readable = {name: each for name, each in entries.items() if name not in problems}
     known = dict(index.execute("SELECT name, stamp FROM file"))
-    gone = [name for name, stamp in known.items() if name not in readable or readable[name].stamp != stamp]
+    gone = {name for name, stamp in known.items() if name not in readable or readable[name].stamp != stamp}
     if gone:
         index.executemany("DELETE FROM file WHERE name = ?", [(name,) for name in gone])
         index.execute("DELETE FROM seen WHERE id NOT IN (SELECT value FROM file, json_each(file.hosts))")

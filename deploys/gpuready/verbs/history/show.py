@@ -24,6 +24,7 @@ _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 def document(found: Timeline, place: str, skipped: dict[str, str]) -> dict[str, Any]:
     """The history as JSON values, masked. Additions only within a version, as in the result document."""
+    wrong, drifted = found.wrong(), found.drifted()
     made: dict[str, Any] = {
         "schema": SCHEMA,
         "gpuready": __version__,
@@ -33,7 +34,8 @@ def document(found: Timeline, place: str, skipped: dict[str, str]) -> dict[str, 
         "runs": dict(found.runs),
         "hosts": [
             {**asdict(each), "first": utc(each.first), "last": utc(each.last),
-             "applied": None if each.applied is None else utc(each.applied)}
+             "applied": None if each.applied is None else utc(each.applied),
+             "wrong": wrong[each.name], "drifted": drifted[each.name]}
             for each in found.hosts
         ],
         "tracks": [_track(each, found.start) for each in found.tracks],
@@ -79,7 +81,7 @@ def human(found: Timeline, place: str, skipped: dict[str, str], *, chosen: bool 
         _table("Xids", ("XID", "HOST", "EVENTS", "LAST", "MEAN TIME BETWEEN"),
                [_xid(each) for each in found.xids], paint),
         _table("hosts", ("HOST", "LAST RESULT", "RESULTS", "LAST APPLY", "NOW"),
-               [_host(each, found) for each in found.hosts], paint),
+               _hosts(found), paint, len(found.hosts)),
         _skipped(skipped, found.ahead, paint),
     ])  # fmt: skip
 
@@ -127,22 +129,28 @@ def _xid(each: XidTrack) -> tuple[str, ...]:
     return str(each.number), each.host, events, last, "-" if each.mean is None else span(each.mean)
 
 
-def _host(each: HostTrack, found: Timeline) -> tuple[str, ...]:
-    mine = [track for track in found.tracks if track.host == each.name]
-    lost = [
-        f"{track.status} since {when(track.since)}" for track in mine if track.kind == "host" and track.status in BAD
-    ]
-    wrong = sum(track.status in BAD for track in mine if track.kind != "host")
-    drift = sum(drift.host == each.name for drift in found.drifts)
-    now = [*lost, *([f"{wrong} wrong"] if wrong else []), *([count(drift, "drifted key")] if drift else [])]
+def _hosts(found: Timeline) -> list[tuple[str, ...]]:
+    """The rows of the hosts that are shown."""
+    wrong, drifted = found.wrong(), found.drifted()
+    lost = {each.host: each for each in found.tracks if each.kind == "host" and each.status in BAD}
+    return [_host(each, lost.get(each.name), wrong[each.name], drifted[each.name]) for each in found.hosts[:_MOST]]
+
+
+def _host(each: HostTrack, lost: Track | None, wrong: int, drifted: int) -> tuple[str, ...]:
+    now: list[str] = []
+    if lost is not None:
+        now, wrong = [f"{lost.status} since {when(lost.since)}"], wrong - 1
+    now += [*([f"{wrong} wrong"] if wrong else []), *([count(drifted, "drifted key")] if drifted else [])]
     applied = "-" if each.applied is None else when(each.applied)
     return each.name, f"{when(each.last)} {each.verb}", str(each.results), applied, "; ".join(now) or "as it should be"
 
 
-def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], paint: Painter) -> list[str]:
+def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], paint: Painter, total: int = 0) -> list[str]:
+    """``total``: how many rows there are, if ``rows`` has only those that are shown."""
     if not rows:
         return []
-    more = [f"  and {len(rows) - _MOST} more: --output json"] if len(rows) > _MOST else []
+    total = total or len(rows)
+    more = [f"  and {total - _MOST} more: --output json"] if total > _MOST else []
     return [paint("bold", title), *(f"  {line}" for line in columns([head, *rows[:_MOST]])), *more]
 
 

@@ -120,6 +120,14 @@ class Timeline:
     drifts: list[Drift]
     xids: list[XidTrack]
 
+    def wrong(self) -> Counter[str]:
+        """By host: how many tracks are bad now."""
+        return Counter(each.host for each in self.tracks if each.status in BAD)
+
+    def drifted(self) -> Counter[str]:
+        """By host: how many keys drifted."""
+        return Counter(each.host for each in self.drifts)
+
 
 class _Host:
     """What is known of a host so far."""
@@ -161,8 +169,9 @@ class _Host:
             self.current |= seen.statuses
         for subject, text in seen.texts.items():
             self.tracks[subject].text = text
-        if seen.removed:
-            self.applied, self.open = {}, {}
+        for name in seen.removed:
+            self.applied.pop(name, None)
+            self.open.pop(name, None)
         for name, found in seen.differences.items():
             before = self.open.get(name, {})
             self.open[name] = {key: (before.get(key, (at,))[0], *values) for key, values in found.items()}
