@@ -58,7 +58,8 @@ class Theirs:
 def children(pid: int) -> list[int]:
     """The processes below one, however deep, that do a chunk."""
     found = []
-    for line in subprocess.run(["ps", "-ww", "-eo", "pid=,ppid=,args="], capture_output=True, text=True).stdout.splitlines():
+    words = ["ps", "-ww", "-eo", "pid=,ppid=,args="]
+    for line in subprocess.run(words, capture_output=True, text=True).stdout.splitlines():
         child, parent, args = line.split(None, 2)
         if int(parent) == pid:
             found += [int(child)] * ("gpuready.run.process" in args) + children(int(child))
