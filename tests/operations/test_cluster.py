@@ -106,7 +106,7 @@ def test_chunks_are_a_partition(hosts: int, threads: int) -> None:
 
 
 class Future:
-    """A task of a client that does nothing: it has ended as it is told."""
+    """A task of the client below, with the status and the result that a test gives it."""
 
     def __init__(self, status: str = "finished", result: Run | None = None) -> None:
         self.status, self._result = status, result

@@ -185,3 +185,28 @@ class Terminal:
     def unchanged(self) -> bool:
         """Whether echo, line mode and all else are what they were before."""
         return termios.tcgetattr(self._theirs) == self.before
+
+
+# Holds dpkg up until it is let go, so that there is a middle of the installation to hit, on machines fast or slow.
+_HELD = """DPkg::Pre-Invoke { "touch /var/tmp/in-dpkg; \
+timeout 100 sh -c 'until [ -e /var/tmp/go ]; do sleep 0.1; done'; rm /var/tmp/in-dpkg"; };
+"""
+
+
+def hold_dpkg(m: Machine) -> Path:
+    """dpkg waits before it begins, until :func:`let_go`; the file that is returned exists while it does."""
+    (m.root / "etc/apt/apt.conf.d/99held").write_text(_HELD)
+    return m.root / "var/tmp/in-dpkg"
+
+
+def let_go(m: Machine) -> None:
+    (m.root / "var/tmp/go").touch()
+
+
+def lock_is_free(m: Machine) -> bool:
+    return m.run("flock -n /run/gpuready.lock true", check=False, timeout=20).returncode == 0
+
+
+def idle(m: Machine) -> bool:
+    """Whether no step of ours runs on the node."""
+    return not m.run("systemctl -q list-units --no-legend 'gpuready-*'", check=False, timeout=20).stdout.strip()

@@ -9,19 +9,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import Popen
 
 import pytest
 from distributed.security import Security
 
 from tests.lab import Lab, Machine, scale
-from tests.system.faults import leftovers, settled, until
+from tests.system.faults import hold_dpkg, idle, leftovers, let_go, lock_is_free, settled, until
 from tests.system.harness import Gpuready, Inventories, Result
 
 DASK = str(Path(sys.executable).parent / "dask")
-#: dpkg waits before it begins, so that there is a middle of the installation.
-HELD = """DPkg::Pre-Invoke { "touch /var/tmp/in-dpkg; \
-timeout 100 sh -c 'until [ -e /var/tmp/go ]; do sleep 0.1; done'"; };
-"""
 
 
 @pytest.fixture
@@ -135,31 +132,33 @@ def test_two_workers_do_what_one_process_does(two: list[Machine], gpuready: Gpur
     assert outcomes(gone, two) == ["changed"] * 2, gone.explain()
 
 
-def held(machines: list[Machine]) -> list[Path]:
-    for m in machines:
-        (m.root / "etc/apt/apt.conf.d/99held").write_text(HELD)
-    return [m.root / "var/tmp/in-dpkg" for m in machines]
+def begun(machines: list[Machine], gpuready: Gpuready, where: Path, theirs: Theirs, batch: str = "100%") -> Popen[str]:
+    """An apply on their workers that is in the middle of dpkg on its first two hosts."""
+    markers = [hold_dpkg(m) for m in machines]
+    options = ("--yes", "--batch", batch, "--scheduler", theirs.address)
+    process = gpuready.start("apply", *options, inventory=where, env=theirs.env)
+    until(lambda: all(marker.exists() for marker in markers[:2]), 60)
+    return process
 
 
-def let_go(machines: list[Machine]) -> None:
+def go_on(machines: list[Machine]) -> None:
+    """Let dpkg run, here and later."""
     for m in machines:
-        (m.root / "etc/apt/apt.conf.d/99held").unlink(missing_ok=True)
-        (m.root / "var/tmp/go").touch()
+        (m.root / "etc/apt/apt.conf.d/99held").unlink()
+        let_go(m)
 
 
 def test_a_worker_is_killed_in_the_middle(
     two: list[Machine], gpuready: Gpuready, inventory: Inventories, theirs: Theirs
 ) -> None:
     """Its hosts are taken over by the other one, which waits for the step that had begun."""
-    where, markers = inventory(two), held(two)
-    options = ("--yes", "--batch", "100%", "--scheduler", theirs.address)
-    process = gpuready.start("apply", *options, inventory=where, env=theirs.env)
-    until(lambda: all(marker.exists() for marker in markers), 60)
+    where = inventory(two)
+    process = begun(two, gpuready, where, theirs)
     victim = theirs.busy()[0]
     doing = children(victim.pid)
     victim.kill()
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in doing), 30, "the dead worker's processes end")
-    let_go(two)
+    go_on(two)
     result = gpuready.finish(process, code=0)
     assert set(outcomes(result, two)) <= {"changed", "ok"}, result.explain()
     assert not any(leftovers(m) for m in two)
@@ -169,18 +168,16 @@ def test_a_worker_is_killed_in_the_middle(
 def test_the_scheduler_is_killed_in_the_middle(
     two: list[Machine], gpuready: Gpuready, inventory: Inventories, theirs: Theirs
 ) -> None:
-    where, markers = inventory(two), held(two)
-    options = ("--yes", "--batch", "100%", "--scheduler", theirs.address)
-    process = gpuready.start("apply", *options, inventory=where, env=theirs.env)
-    until(lambda: all(marker.exists() for marker in markers), 60)
+    where = inventory(two)
+    process = begun(two, gpuready, where, theirs)
     theirs.scheduler.kill()
     result = gpuready.finish(process, code=4)
     for m in two:
         assert result.host(m.name)["error"]["message"] == "the connection to the Dask scheduler broke", result.explain()
-    let_go(two)
+    go_on(two)
     for worker in theirs.workers:
         worker.wait(timeout=scale.seconds(60))
-    until(lambda: all(m.run("flock -n /run/gpuready.lock true", check=False).returncode == 0 for m in two), 60)
+    until(lambda: all(map(lock_is_free, two)), 60)
     again = gpuready("apply", "--yes", "--batch", "100%", inventory=where, code=0)
     assert set(outcomes(again, two)) <= {"changed", "ok"}, again.explain()
     settled(gpuready, where)
@@ -190,13 +187,11 @@ def test_the_controller_is_killed_in_the_middle(
     two: list[Machine], gpuready: Gpuready, inventory: Inventories, theirs: Theirs
 ) -> None:
     """The workers end the chunks that had begun; no lock stays, and another run has nothing to mend."""
-    where, markers = inventory(two), held(two)
-    options = ("--yes", "--batch", "100%", "--scheduler", theirs.address)
-    process = gpuready.start("apply", *options, inventory=where, env=theirs.env)
-    until(lambda: all(marker.exists() for marker in markers), 60)
+    where = inventory(two)
+    process = begun(two, gpuready, where, theirs)
     process.kill()
     process.communicate()
-    let_go(two)
+    go_on(two)
     until(lambda: not theirs.busy(), 120, "the chunks end")
     assert not any(leftovers(m) for m in two)
     settled(gpuready, where)
@@ -206,25 +201,15 @@ def test_ctrl_c_ends_the_chunks(
     three: list[Machine], gpuready: Gpuready, inventory: Inventories, theirs: Theirs
 ) -> None:
     """A step that has begun ends by itself; nothing new begins, and no lock stays."""
-    where, markers = inventory(three), held(three)
-    process = gpuready.start(
-        "apply", "--yes", "--batch", "2", "--scheduler", theirs.address, inventory=where, env=theirs.env
-    )
-    until(lambda: all(marker.exists() for marker in markers[:2]), 60)
+    where = inventory(three)
+    process = begun(three, gpuready, where, theirs, batch="2")
     process.send_signal(signal.SIGINT)
     result = gpuready.finish(process, code=130)
     assert result.host(three[2].name)["outcome"] == "not_attempted", result.explain()
     until(lambda: not theirs.busy(), 30)
-    let_go(three)
-    until(lambda: all(m.run("flock -n /run/gpuready.lock true", check=False).returncode == 0 for m in three), 60)
-    until(
-        lambda: (
-            not any(
-                m.run("systemctl -q list-units --no-legend 'gpuready-*'", check=False).stdout.strip() for m in three
-            )
-        ),
-        60,
-    )
+    go_on(three)
+    until(lambda: all(map(lock_is_free, three)), 60)
+    until(lambda: all(map(idle, three)), 60)
     gpuready("apply", "--yes", "--batch", "100%", inventory=where, code=0)
     settled(gpuready, where)
 

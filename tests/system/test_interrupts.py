@@ -17,7 +17,11 @@ from tests.system.faults import (
     cable,
     extended,
     footprint,
+    hold_dpkg,
+    idle,
     leftovers,
+    let_go,
+    lock_is_free,
     problem,
     settled,
     swallow,
@@ -38,10 +42,6 @@ case "$*" in *'{arguments}'*)
 esac
 exec {command} "$@"
 """
-# Holds dpkg up until it is let go, so that there is a middle of the installation to hit, on machines fast or slow.
-_HELD = """DPkg::Pre-Invoke { "touch /var/tmp/in-dpkg; \
-timeout 100 sh -c 'until [ -e /var/tmp/go ]; do sleep 0.1; done'; rm /var/tmp/in-dpkg"; };
-"""
 
 
 def _cut(m: Machine, step: str, command: str, arguments: str = "") -> None:
@@ -50,20 +50,10 @@ def _cut(m: Machine, step: str, command: str, arguments: str = "") -> None:
     m.script(f"/usr/local/bin/{command}", _CUTTING.format(step=step, arguments=arguments, command=real))
 
 
-def _hold_dpkg(m: Machine) -> Path:
-    """dpkg waits before it begins, until :func:`_let_go`; the file that is returned exists while it does."""
-    (m.root / "etc/apt/apt.conf.d/99held").write_text(_HELD)
-    return m.root / "var/tmp/in-dpkg"
-
-
-def _let_go(m: Machine) -> None:
-    (m.root / "var/tmp/go").touch()
-
-
 @pytest.mark.fault("step-killed")
 def test_a_step_that_is_killed_in_dpkg_says_so(fresh: Hosts) -> None:
     m = fresh()
-    marker = _hold_dpkg(m)
+    marker = hold_dpkg(m)
     process = m.begin("apply")
     until(marker.exists, 60)
     m.run("systemctl kill -s KILL gpuready-toolkit.service")
@@ -73,15 +63,6 @@ def test_a_step_that_is_killed_in_dpkg_says_so(fresh: Hosts) -> None:
     (m.root / "etc/apt/apt.conf.d/99held").unlink()
     assert "toolkit" in m.apply().changed()
     m.settled()
-
-
-def _lock_is_free(m: Machine) -> bool:
-    return m.run("flock -n /run/gpuready.lock true", check=False, timeout=20).returncode == 0
-
-
-def _idle(m: Machine) -> bool:
-    """Whether no step of ours runs on the node."""
-    return not m.run("systemctl -q list-units --no-legend 'gpuready-*'", check=False, timeout=20).stdout.strip()
 
 
 class Departure:
@@ -98,7 +79,7 @@ class Departure:
         arguments = through(hop, path.with_suffix(".ssh"), access.known_hosts())
         behind = {"ansible_host": self.dark.address, "ansible_ssh_common_args": arguments}
         self.path = extended(path, {self.dark.name: behind})
-        self._markers = [_hold_dpkg(m) for m in made]
+        self._markers = [hold_dpkg(m) for m in made]
         self.process = gpuready.start("apply", "--yes", "--batch", "100%", inventory=self.path)
         self._acts = ThreadPoolExecutor(1).submit(self._act)
 
@@ -112,7 +93,7 @@ class Departure:
         self.stuck.run("pkill -STOP -f '^sshd[^ ]*: gpu'", timeout=20)
         self.dead.kill()
         for m in (self.dark, self.grey, self.dim, self.stuck):
-            _let_go(m)
+            let_go(m)
         for m, seconds in ((self.dim, 3), (self.grey, 35)):  # nothing to wait for: the network is away for that long
             time.sleep(max(0.0, began + seconds - time.monotonic()))
             swallow(m, packets=False) if m is self.grey else cable(m, plugged=True)
@@ -173,7 +154,7 @@ def test_the_connection_is_cut_at_every_step(fresh: Hosts, gpuready: Gpuready, i
     settled(gpuready, path)
     gpuready("verify", inventory=path, code=0)
     for m in machines:
-        until(partial(_lock_is_free, m), 5)
+        until(partial(lock_is_free, m), 5)
         assert not leftovers(m)
 
 
@@ -182,11 +163,11 @@ def test_a_cut_in_the_middle_of_dpkg_is_no_failure(fresh: Hosts, tmp_path: Path)
     m = fresh()
     known = tmp_path / "known_hosts"
     path = extended(m.where(), ansible_ssh_common_args=f"-o UserKnownHostsFile={known}")
-    held = _hold_dpkg(m)
+    held = hold_dpkg(m)
     process = m.begin("apply", "--host-keys", "accept-new", inventory=path)
     until(held.exists)
     m.run("pkill -KILL -f '^sshd[^ ]*: gpu'", timeout=20)
-    _let_go(m)
+    let_go(m)
     assert m.gpuready.finish(process, code=0).host()["outcome"] == "changed"
     assert len(known.read_text().splitlines()) == 1
     m.settled(inventory=path)
@@ -195,13 +176,13 @@ def test_a_cut_in_the_middle_of_dpkg_is_no_failure(fresh: Hosts, tmp_path: Path)
 @pytest.mark.fault("sshd-away")
 def test_an_sshd_that_is_away_for_seconds_during_a_step_is_waited_for(fresh: Hosts) -> None:
     m = fresh()
-    held = _hold_dpkg(m)
+    held = hold_dpkg(m)
     process = m.begin("apply")
     until(held.exists)
     # Nothing to wait for: sshd is away for that long. The first attempts to reconnect are refused.
     stop, start = "systemctl stop ssh.socket ssh.service", "systemctl start ssh.service"
     m.run(f"{stop}; pkill -KILL -f '^sshd[^ ]*: gpu'; sleep 5; {start}", timeout=60)
-    _let_go(m)
+    let_go(m)
     result = m.gpuready.finish(process, code=0)
     assert result.host()["outcome"] == "changed", result.explain()
     m.settled()
@@ -211,7 +192,7 @@ def test_an_sshd_that_is_away_for_seconds_during_a_step_is_waited_for(fresh: Hos
 @pytest.mark.fault("controller-killed")
 def test_a_killed_controller_leaves_a_node_that_ends_its_step(fresh: Hosts) -> None:
     m = fresh()
-    held = _hold_dpkg(m)
+    held = hold_dpkg(m)
     process = m.begin("apply")
     until(held.exists)
     second = m.apply(code=1)
@@ -221,10 +202,10 @@ def test_a_killed_controller_leaves_a_node_that_ends_its_step(fresh: Hosts) -> N
 
     process.kill()
     process.wait()
-    until(partial(_lock_is_free, m), 5)
+    until(partial(lock_is_free, m), 5)
     assert "(toolkit) still runs" in problem(m.apply(code=1))
-    _let_go(m)
-    until(partial(_idle, m), 60)
+    let_go(m)
+    until(partial(idle, m), 60)
     assert m.run("dpkg --audit").stdout == ""
     m.mends()
 
@@ -274,7 +255,7 @@ def test_an_interrupt_at_any_moment_ends_in_a_document(shared: Hosts) -> None:
 @pytest.mark.fault("interrupt")
 def test_an_interrupt_in_a_step_leaves_terminal_and_node_in_order(fresh: Hosts) -> None:
     m = fresh()
-    held = _hold_dpkg(m)
+    held = hold_dpkg(m)
     terminal = Terminal(m.gpuready.home)
     process = terminal.start("apply", "--yes", "-i", str(m.where()))
     until(held.exists)
@@ -285,8 +266,8 @@ def test_an_interrupt_in_a_step_leaves_terminal_and_node_in_order(fresh: Hosts) 
     assert "Traceback" not in shown and shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l"), shown
     assert terminal.unchanged()
     assert "ends there by itself" in shown, shown
-    _let_go(m)
-    until(partial(_idle, m), 60)
+    let_go(m)
+    until(partial(idle, m), 60)
     m.mends()
 
 
@@ -304,8 +285,8 @@ def test_nodes_that_go_in_the_middle(gpuready: Gpuready, departure: Departure) -
     swallow(dark, packets=False)
     cable(dead, plugged=True)
     dead.start()
-    until(partial(_lock_is_free, dark), 60, "the lock of a controller that went without a word is given up")
-    _let_go(dead)
+    until(partial(lock_is_free, dark), 60, "the lock of a controller that went without a word is given up")
+    let_go(dead)
     final = gpuready("apply", "--yes", "--batch", "100%", inventory=departure.path, code=0)
     assert final.host(dead.name)["outcome"] == final.host(dark.name)["outcome"] == "changed", final.explain()
     settled(gpuready, departure.path)

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from tests.lab import Lab, Machine
-from tests.system.faults import until
+from tests.system.faults import hold_dpkg, idle, let_go, lock_is_free, until
 from tests.system.harness import Gpuready, Inventories, Result, Sessions
-from tests.system.test_interrupts import _hold_dpkg, _idle, _let_go, _lock_is_free
 
 BOOK = "/var/tmp/book"
 MAINTENANCE = {
@@ -46,13 +45,13 @@ def test_resume_does_the_rest_and_brings_back_what_was_left_drained(
     a, b, c = three
     where, state = inventory(three, maintenance=MAINTENANCE), tmp_path / "state"
     words = ("apply", "--yes", "--batch", "1", "--state-dir", str(state))
-    held = _hold_dpkg(b)
+    held = hold_dpkg(b)
     process = gpuready.start(*words, inventory=where)
     until(held.exists, 120)
     process.kill()
     process.communicate()
-    _let_go(b)
-    until(lambda: _idle(b) and _lock_is_free(b), 60)
+    let_go(b)
+    until(lambda: idle(b) and lock_is_free(b), 60)
     assert (book(a), book(b)) == (["before", "after"], ["before"])
     b.run("test -e /var/lib/gpuready/drained")
     lines: list[dict[str, Any]] = [json.loads(line) for line in (state / "apply.jsonl").read_text("utf-8").splitlines()]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Hosts(Protocol):
-    """Whatever has the hosts of a run: a fleet, or a cluster. ``ended`` is told of each host that ended."""
+    """The hosts of a run: a fleet or a cluster. ``ended`` is called with the result of each host that ended."""
 
     results: dict[str, HostResult]
     progress: Progress

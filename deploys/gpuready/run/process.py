@@ -1,9 +1,9 @@
 """The process in which a worker of a cluster does its chunk of a run: a fleet of some hosts, and one function of it.
 
-A worker (:mod:`gpuready.run.worker`) starts ``python -m gpuready.run.process``: pyinfra and gevent change the whole
-process, so they cannot share one with Dask. Stdin brings a pickled :class:`~gpuready.run.access.Chunk` behind a line
-with its length, and stays open: when it ends, the worker is gone, and the work ends as by Ctrl-C. Stdout brings a line
-of JSON for each step of a host, and last the pickled result behind a line with its length.
+A worker (:mod:`gpuready.run.worker`) starts it: pyinfra and gevent change the whole process, so they cannot share one
+with Dask. Stdin brings a pickled :class:`~gpuready.run.access.Chunk` behind a line with its length, and stays open: if
+it ends, the worker is gone, and the work ends as by Ctrl-C. Stdout brings a line of JSON for each step of a host, and
+last the pickled result behind a line with its length.
 """
 
 import gpuready.operations.startup  # noqa: F401
@@ -75,10 +75,6 @@ def _end_with_the_worker() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def _cut_off() -> bytes:
-    raise SystemExit("the chunk is cut off")
-
-
 def main() -> None:
     """Read a chunk, do it, write its result."""
     out = os.fdopen(os.dup(1), "wb")
@@ -89,7 +85,10 @@ def main() -> None:
         length = length * 10 + int(digit)
     data = b""
     while len(data) < length:
-        data += source.read(length - len(data)) or _cut_off()
+        part = source.read(length - len(data))
+        if not part:
+            raise SystemExit("the chunk is cut off")
+        data += part
     chunk = pickle.loads(data)  # from the worker that started this process
     gevent.spawn(_end_with_the_worker)
     tell = Tell(out)
