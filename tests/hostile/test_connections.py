@@ -202,6 +202,26 @@ def test_a_proxycommand_works_or_the_message_names_its_program_and_what_it_print
     assert "correct the inventory" in hosts["missing"]["error"]["remedy"]
 
 
+#: Closes the pipes of a ProxyCommand while another greenlet has just begun to wait for them.
+CLOSED = """
+import gevent
+import gpuready.operations.startup
+from gpuready.operations.ssh import Proxy
+proxy = Proxy("cat")
+reader = gevent.spawn(proxy.recv, 1)
+gevent.sleep(0)
+proxy.close()
+reader.join()
+print(isinstance(reader.exception, OSError))
+"""
+
+
+@pytest.mark.fault("proxy-program")
+def test_a_proxycommand_that_is_closed_while_it_is_read_does_not_abort_the_process() -> None:
+    done = subprocess.run([sys.executable, "-c", CLOSED], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
 @pytest.mark.fault("proxy-program")
 def test_the_users_own_proxycommand_is_named_by_its_file(site: Site) -> None:
     (site.home / ".ssh" / "config").write_text("Host *\n  ProxyCommand nowhere-to-be-found %h\n")

@@ -136,6 +136,7 @@ def test_the_connection_is_cut_at_every_step(fresh: Hosts, gpuready: Gpuready, i
                 assert (m.root / f"var/tmp/cut.{step}").exists(), f"{step}: nothing was cut"
             assert result.host(m.name)["outcome"] == "unreachable" and "connection broke" in told, result.explain()
             assert result.changed(m.name) == changed, result.explain()
+            until(partial(idle, m), 60)  # the step goes on without its connection, and refuses the next run
 
     lost(set(), probe=("dpkg-query", ""))
     lost(set(), key=("wc", "-c"))

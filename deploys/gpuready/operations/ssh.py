@@ -6,15 +6,14 @@ memory; without a pause, it could keep the greenlets of all other hosts from run
 
 import contextlib
 import errno
-import os
 import shlex
 import socket
 import sys
 from collections.abc import Callable
-from select import select
 from typing import Any
 
 import gevent
+from gevent import Timeout
 from gevent.local import local
 from paramiko import (
     Channel,
@@ -93,6 +92,10 @@ class BoundedTransport(Transport):
 BOUNDS = {"transport_factory": BoundedTransport, "banner_timeout": 15, "auth_timeout": 15, "channel_timeout": 15}
 
 
+#: Time in seconds for a ProxyCommand's program to end after it has closed its output.
+_LAST_WORDS = 2
+
+
 class ProxyFailure(SSHException):
     """The program of a ProxyCommand cannot be started or has ended. The message shows its output."""
 
@@ -114,17 +117,24 @@ class Proxy(ProxyCommand):
         return len(content)
 
     def recv(self, size: int) -> bytes:
-        """Like a socket's. Raises :class:`ProxyFailure` if the program has ended."""
-        ended = self.process.poll()
-        try:
-            return super().recv(size)
-        except TimeoutError:
-            if ended is None:
-                raise
+        """Like a socket's. Raises :class:`ProxyFailure` if the program has ended.
+
+        It reads from gevent's own object. Another greenlet may close that while this one waits; with ``select`` on its
+        descriptor, libev then aborts the whole process.
+        """
+        output: Any = self.process.stdout
+        with Timeout(self.timeout, TimeoutError):
+            received = output.read(size)
+        if received:
+            return bytes(received)
+        words = b""
+        with Timeout(_LAST_WORDS, False):  # a child of the program may hold its stderr open
+            self.process.wait()
             errors: Any = self.process.stderr
-            words = os.read(errors.fileno(), 4096) if select([errors], [], [], 0)[0] else b""
-            printed = brief(words.decode("utf-8", "replace"))
-            raise ProxyFailure(f"{self._program} ended with {ended}{printed and f' ({printed})'}") from None
+            words = errors.read(4096)
+        printed = brief(words.decode("utf-8", "replace"))
+        ended = "closed its output" if self.process.poll() is None else f"ended with {self.process.returncode}"
+        raise ProxyFailure(f"{self._program} {ended}{printed and f' ({printed})'}")
 
     def close(self) -> None:
         """Terminate the program if it still runs, and close its pipes."""
