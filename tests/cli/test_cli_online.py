@@ -48,7 +48,7 @@ class Nodes:
         if access.observer is not None:
             for event in EVENTS:
                 access.observer(event)
-        return access
+        return types.SimpleNamespace(**vars(access))
 
     def work(self, verb: str) -> Callable[..., Run]:
         """As a function of run.converge."""

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -92,14 +92,26 @@ def test_a_connection_that_broke_before_its_batch_is_opened_anew_or_its_host_alo
 
 
 @pytest.mark.fault("interrupt")
-def test_after_ctrl_c_no_host_goes_on(site: Site) -> None:
-    """A step that loses its connection is taken up by a new one; one that was interrupted must not be."""
+@pytest.mark.parametrize(
+    "signals",
+    [(signal.SIGINT, signal.SIGINT), (signal.SIGHUP, signal.SIGTERM), (signal.SIGTERM,)],
+    ids=["SIGINT twice", "SIGHUP then SIGTERM", "SIGTERM"],
+)
+def test_a_second_interrupt_and_sigterm_abort_and_no_host_goes_on(site: Site, signals: Sequence[int]) -> None:
+    """A step that loses its connection is taken up by a new one; one that was aborted must not be."""
     hosts: dict[str, dict[str, object]] = {f"hangs_in_steps{number}": {} for number in range(12)}
     words = [GPUREADY, *APPLY, "--batch", "100%", "-i", site.inventory(**hosts)]
     with subprocess.Popen(words, env=site.env(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
         try:
             until(lambda: site.server.begun.count("step") == len(hosts), scale.seconds(60))
-            run.send_signal(signal.SIGINT)
+            *first, last = signals
+            for number in first:
+                run.send_signal(number)
+                assert run.stderr is not None
+                told = next(line for line in run.stderr if "interrupted" in line)
+                assert "Still running: hangs_in_steps[0-11]: " in told and "Ctrl-C again aborts at once" in told
+                assert run.poll() is None
+            run.send_signal(last)
             assert run.wait(scale.seconds(30)) == 130
         finally:
             run.kill()

@@ -2,8 +2,9 @@
 
 import pickle
 import re
+import signal
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from gpuready.base.errors import GpureadyError, SpecError, UsageError
 from gpuready.inventory import secrets
 from gpuready.inventory.hosts import load
 from gpuready.inventory.secrets import Secret
-from gpuready.result.model import HostResult, Run
+from gpuready.result.model import FINISHED, INTERRUPTED, HostResult, Run
 from gpuready.run.access import Access, Chunk
 from gpuready.run.cluster import CHANGE, Cluster, check_address, chunks, same_version
 from tests.command import write_hosts
@@ -125,7 +126,7 @@ class Client:
     """Stands for Dask's client: keeps the chunks, and plays what becomes of them."""
 
     def __init__(self, play: Callable[[Chunk], Future]) -> None:
-        self.status, self.chunks, self.stopped = "running", list[Chunk](), False
+        self.status, self.chunks, self.stopped = "running", list[Chunk](), list[int]()
         self._play = play
 
     def subscribe_topic(self, topic: str, handler: object) -> None:
@@ -140,8 +141,8 @@ class Client:
         self.chunks.append(pickle.loads(payload))
         return self._play(self.chunks[-1])
 
-    def run(self, function: object, run_id: str, **options: Any) -> None:
-        self.stopped = True
+    def run(self, function: object, run_id: str, number: int, **options: Any) -> None:
+        self.stopped.append(number)
 
 
 def played(tmp_path: Path, play: Callable[[Chunk], Future], tick: Callable[[], None] = lambda: None) -> Cluster:
@@ -164,18 +165,50 @@ def test_a_chunk_that_changes_hosts_may_begin_twice(tmp_path: Path) -> None:
     assert [chunk.access.again for chunk in cluster._client.chunks] == [frozenset(), {"n1"}, {"n2"}]
 
 
-def test_what_was_done_before_ctrl_c_is_in_the_result(tmp_path: Path) -> None:
-    ticks: list[int] = []
+@pytest.fixture
+def hang_up() -> Iterator[None]:
+    before = signal.signal(HUP, signal.default_int_handler)
+    yield
+    signal.signal(HUP, before)
+
+
+LOOK = "gpuready.run.converge:look_first"
+INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
+
+
+@pytest.mark.parametrize(
+    ("work", "signals", "sent", "aborted"),
+    [
+        (CHANGE, [INT], [INT], False),
+        (CHANGE, [INT, INT], [INT, TERM], True),
+        (CHANGE, [HUP], [INT], False),
+        (CHANGE, [TERM], [TERM], True),
+        (LOOK, [INT], [TERM], True),
+    ],
+)
+def test_ctrl_c_lets_the_changes_end_and_a_second_one_aborts(
+    tmp_path: Path, hang_up: None, work: str, signals: list[int], sent: list[int], aborted: bool
+) -> None:
+    """What was done is in the result in every case."""
+    rest = iter(signals)
 
     def interrupt() -> None:
-        ticks.append(0)
-        if len(ticks) == 1:
-            raise KeyboardInterrupt
+        for number in rest:
+            raise KeyboardInterrupt(number)
 
     cluster = played(tmp_path, lambda chunk: ended(chunk, "changed"), interrupt)
-    run = cluster.work("apply", lambda run: cluster.each(CHANGE, ["n1", "n2"]))
-    assert run.interrupted and [host.outcome for host in run.hosts] == ["changed", "changed"]
-    assert cluster._client.stopped
+    run = cluster.work("apply", lambda run: cluster.each(work, ["n1", "n2"]))
+    assert run.error == (INTERRUPTED if aborted else FINISHED) and cluster._client.stopped == sent
+    assert [host.outcome for host in run.hosts] == ["changed", "changed"]
+    ignored = signal.getsignal(HUP) == signal.SIG_IGN
+    assert ignored == (INT in sent), "the shell of a terminal that goes sends a second one"
+
+
+def test_a_chunk_that_had_not_begun_is_not_attempted(tmp_path: Path) -> None:
+    cluster = played(tmp_path, lambda chunk: ended(chunk, "would_change", interrupted=True))
+    cluster.stopping = True
+    cluster.each(CHANGE, ["n1"])
+    assert cluster.results["n1"].outcome == "not_attempted"
 
 
 def test_a_chunk_that_was_interrupted_elsewhere_is_no_success(tmp_path: Path) -> None:

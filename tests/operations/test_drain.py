@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyinfra.api.host import Host
 
 from gpuready.model.spec import DrainByKubectl, NodeSpec
 from gpuready.operations.context import context
@@ -48,11 +49,11 @@ class Controller:
         monkeypatch.setenv("BOOK", str(folder / "book"))
         monkeypatch.setattr(Kubectl, "look", 0.05)
 
-    def drain(self, script: str, **drain: Any) -> str:
+    def drain(self, script: str, host: Host | None = None, **drain: Any) -> str:
         kubectl = self.folder / "kubectl"
         kubectl.write_text(HEAD + script, "utf-8")
         kubectl.chmod(0o755)
-        host = begun("n1")
+        host = host or begun("n1")
         context(host).progress = lambda name, activity: self.progress.append(activity)
         command = Kubectl("n1", options({"kubectl": {}} | drain), away=True)
         assert command.execute(None, host, None)
@@ -112,6 +113,14 @@ def test_when_the_time_is_over_the_pods_are_named_and_the_node_is_uncordoned(con
         "after 2 h there are still pods on n1: ml/train-0, ml/train-1; for more time, set timeout: 7d beside "
         "maintenance.drain.kubectl"
     )
+    assert controller.calls("uncordon") == ["uncordon n1"]
+
+
+def test_after_an_interrupt_no_pod_is_waited_for_and_the_node_is_uncordoned(controller: Controller) -> None:
+    host = begun("n1")
+    context(host).stop.asked = True
+    pause = f"{sys.executable} -c 'import signal; signal.pause()'"
+    assert controller.drain(f"{PODS}exec {pause}", host) == "the run was interrupted"
     assert controller.calls("uncordon") == ["uncordon n1"]
 
 

@@ -22,6 +22,7 @@ from gpuready.operations import node_state as module
 from gpuready.operations.component import component
 from gpuready.operations.context import Context, begin, context
 from gpuready.operations.drain import Kubectl
+from gpuready.operations.interrupts import LATER, Stop
 from gpuready.operations.reboot import RebootCommand, reboot
 from gpuready.operations.step import StepCommand
 
@@ -159,6 +160,43 @@ def test_a_window_that_closes_before_the_reboot(node: Node) -> None:
     node.at["rebooting"] = lambda: setattr(node, "clock", CLOSED)
     assert node.run(Rebooting()) == {"rebooting": WAITS}
     assert node.steps == [BEFORE, "rebooting", AFTER]
+
+
+@pytest.mark.fault("interrupt")
+@pytest.mark.parametrize(
+    ("at", "steps", "pending"),
+    [
+        (BEFORE, [BEFORE, AFTER], {"restarting": LATER}),
+        ("restarting", [BEFORE, "restarting", AFTER], {"restarting": ""}),
+        ("rebooting", [BEFORE, "restarting", "rebooting", AFTER], {"restarting": "", "rebooting": LATER}),
+        (
+            "reboot",
+            [BEFORE, "restarting", "rebooting", "reboot", AFTER],
+            {"restarting": "", "rebooting": ""},
+        ),
+    ],
+)
+def test_an_interrupt_ends_what_has_begun_and_brings_the_node_back(
+    node: Node, at: str, steps: list[str], pending: dict[str, str]
+) -> None:
+    stop = Stop()
+    node.at[at] = lambda: setattr(stop, "asked", True)
+    assert node.run(Restarting(), Rebooting(), stop=stop) == pending
+    assert node.steps == steps and stop.busy == {"@local"}
+
+
+@pytest.mark.fault("interrupt")
+def test_an_interrupt_while_the_node_is_probed_begins_nothing(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    stop, probes = Stop(), list[str]()
+
+    def probed() -> NodeState:
+        probes.append("")
+        stop.asked = len(probes) == 2  # the first one is pyinfra's, before it executes anything
+        return NodeState()
+
+    monkeypatch.setattr(node, "_state", probed)
+    assert node.run(Restarting(), stop=stop) == {"restarting": LATER}
+    assert not node.steps and not stop.busy
 
 
 KUBECTL = {**MAINTENANCE, "drain": "kubectl"}

@@ -142,6 +142,10 @@ class Listener:
         return bool(select.select([self._socket], [], [], 0)[0])
 
 
+#: asm-generic/ioctls.h; Python's termios lacks it.
+_TIOCVHANGUP = 0x5437
+
+
 class Terminal:
     """A pseudo-terminal that a run has as its own, controlling terminal included, and what is shown there."""
 
@@ -177,6 +181,10 @@ class Terminal:
     def type(self, text: str) -> None:
         """What somebody types."""
         os.write(self._ours, text.encode())
+
+    def hang_up(self) -> None:
+        """The terminal goes, as a window that is closed: its processes get SIGHUP, and cannot write any more."""
+        fcntl.ioctl(self._theirs, _TIOCVHANGUP)
 
     def unread(self) -> int:
         """Bytes that were typed and that nobody read."""

@@ -197,17 +197,28 @@ def test_the_controller_is_killed_in_the_middle(
     settled(gpuready, where)
 
 
-def test_ctrl_c_ends_the_chunks(
-    three: list[Machine], gpuready: Gpuready, inventory: Inventories, theirs: Theirs
+@pytest.mark.parametrize("twice", [False, True])
+def test_ctrl_c_reaches_the_workers(
+    three: list[Machine], gpuready: Gpuready, inventory: Inventories, theirs: Theirs, twice: bool
 ) -> None:
-    """A step that has begun ends by itself; nothing new begins, and no lock stays."""
+    """Once, what has begun ends. Twice, a step that has begun ends by itself. Nothing new begins; no lock stays."""
     where = inventory(three)
     process = begun(three, gpuready, where, theirs, batch="2")
     process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    told = next(line for line in process.stderr if "interrupted" in line)
+    assert all(m.name in told for m in three[:2]) and three[2].name not in told, told
+    if twice:
+        process.send_signal(signal.SIGINT)
+    else:
+        go_on(three)
     result = gpuready.finish(process, code=130)
     assert result.host(three[2].name)["outcome"] == "not_attempted", result.explain()
+    for m in three[:2]:
+        assert result.changed(m.name) == (set() if twice else {"repository", "toolkit"}), result.explain()
     until(lambda: not theirs.busy(), 30)
-    go_on(three)
+    if twice:
+        go_on(three)
     until(lambda: all(map(lock_is_free, three)), 60)
     until(lambda: all(map(idle, three)), 60)
     gpuready("apply", "--yes", "--batch", "100%", inventory=where, code=0)

@@ -1,5 +1,6 @@
-"""What is cut in the middle: connections, controllers, nodes. A step that must not be cut in two ends by itself."""
+"""What is cut in the middle: connections, controllers, runs, nodes. A step that must not be cut in two ends alone."""
 
+import json
 import random
 import signal
 import time
@@ -214,7 +215,7 @@ def test_a_killed_controller_leaves_a_node_that_ends_its_step(fresh: Hosts) -> N
 @pytest.mark.promise
 @pytest.mark.fault("interrupt")
 @pytest.mark.parametrize(
-    ("number", "verb"), [(signal.SIGINT, "plan"), (signal.SIGTERM, "apply"), (signal.SIGHUP, "verify")]
+    ("number", "verb"), [(signal.SIGINT, "apply"), (signal.SIGTERM, "plan"), (signal.SIGHUP, "verify")]
 )
 def test_an_interrupt_ends_in_a_document(number: signal.Signals, verb: str, shared: Hosts) -> None:
     m = shared("debian12")
@@ -253,14 +254,60 @@ def test_an_interrupt_at_any_moment_ends_in_a_document(shared: Hosts) -> None:
         assert result.code in (0, 130), result.explain()
 
 
+BOOK = "var/tmp/book"
+#: Each component that needs an idle node drains it.
+DRAINED = {"restart": "drained", "drain": {"before": f"echo before >>/{BOOK}", "after": f"echo after >>/{BOOK}"}}
+
+
+@pytest.mark.promise
 @pytest.mark.fault("interrupt")
-def test_an_interrupt_in_a_step_leaves_terminal_and_node_in_order(fresh: Hosts) -> None:
+def test_after_one_interrupt_what_has_begun_ends_and_resume_does_the_rest(
+    fresh: Hosts, gpuready: Gpuready, inventory: Inventories, tmp_path: Path
+) -> None:
+    first, second = machines = fresh("debian12"), fresh("debian13")
+    where = inventory(machines, maintenance=DRAINED)
+    hook, state = f"echo >>{tmp_path}/tested", str(tmp_path)
+    words = ("apply", "--yes", "--batch", "1", "--after-batch", hook, "--state-dir", state)
+    held, before = hold_dpkg(first), footprint(second)
+    process = gpuready.start(*words, inventory=where)
+    until(held.exists, 60)
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    told = next(line for line in process.stderr if "interrupted" in line)
+    assert f"Still running: {first.name}: install " in told and "Ctrl-C again aborts at once" in told, told
+    assert second.name not in told, told
+    let_go(first)
+    result = gpuready.finish(process, code=130)
+    assert result.document["error"]["message"].startswith("interrupted; what had begun on nodes was finished")
+    assert result.host(first.name)["outcome"] == "pending", result.explain()
+    assert result.changed(first.name) == {"repository", "toolkit"}, result.explain()
+    assert not result.component("docker", host=first.name)["attempted"] and result.host(first.name)["checks"]
+    assert (first.root / BOOK).read_text("utf-8").split() == ["before", "after"]
+    assert not (first.root / "var/lib/gpuready/drained").exists()
+    assert idle(first)
+    until(partial(lock_is_free, first), 5)
+    assert result.host(second.name)["outcome"] == "not_attempted", result.explain()
+    assert "not begun: interrupted" in result.host(second.name)["notes"] and footprint(second) == before
+    assert not (tmp_path / "tested").exists()
+
+    rest = gpuready(*words, "--resume", inventory=where, code=0)
+    assert [rest.host(m.name)["outcome"] for m in machines] == ["changed", "changed"], rest.explain()
+    assert "docker" in rest.changed(first.name) and not {"repository", "toolkit"} & rest.changed(first.name)
+    assert (tmp_path / "tested").read_text("utf-8") == "\n\n"
+    settled(gpuready, where)
+
+
+@pytest.mark.fault("interrupt")
+def test_a_second_interrupt_in_a_step_leaves_terminal_and_node_in_order(fresh: Hosts) -> None:
     m = fresh()
     held = hold_dpkg(m)
     terminal = Terminal(m.gpuready.home)
     process = terminal.start("apply", "--yes", "-i", str(m.where()))
     until(held.exists)
     terminal.type("\x03")  # Ctrl-C, as the terminal makes it a signal
+    until(partial(terminal.says, "Ctrl-C again aborts at once"), 10)
+    assert process.poll() is None
+    terminal.type("\x03")
     assert process.wait(10) == 130, terminal.shown
     until(partial(terminal.says, "exit 130"), 5)
     shown = terminal.shown
@@ -270,6 +317,22 @@ def test_an_interrupt_in_a_step_leaves_terminal_and_node_in_order(fresh: Hosts) 
     let_go(m)
     until(partial(idle, m), 60)
     m.mends()
+
+
+@pytest.mark.fault("interrupt")
+def test_a_terminal_that_goes_lets_the_step_end(fresh: Hosts, tmp_path: Path) -> None:
+    m = fresh()
+    held = hold_dpkg(m)
+    terminal = Terminal(m.gpuready.home)
+    words = ("apply", "--yes", "-i", str(m.where()), "--output", f"json:{tmp_path}/result.json")
+    process = terminal.start(*words)
+    until(held.exists)
+    terminal.hang_up()
+    let_go(m)
+    assert process.wait(60) == 130
+    result = Result(130, json.loads((tmp_path / "result.json").read_text("utf-8")), "", "")
+    assert {"repository", "toolkit"} <= result.changed(), result.explain()
+    assert idle(m)
 
 
 @pytest.mark.fault("power-loss-in-dpkg", "host-dark", "sshd-stopped")

@@ -77,15 +77,21 @@ def test_the_node_is_waited_for_and_judged_as_it_came_up(node: Host, idle: Host)
     assert idle.settled().host()["reboot"] is None
 
 
-def test_an_interrupt_leaves_the_node_to_its_reboot(node: Host, idle: Host) -> None:
+@pytest.mark.fault("interrupt")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_waits_for_a_reboot_and_an_abort_leaves_the_node_to_it(
+    node: Host, idle: Host, number: signal.Signals
+) -> None:
     node.sh(SYSFS)
     before = boot_id(node)
     running = idle.begin("apply")
     until(lambda: node.run("true", check=False).returncode, 60, "the reboot")
-    running.send_signal(signal.SIGINT)
-    node.gpuready.finish(running, code=130)
+    running.send_signal(number)
+    result = node.gpuready.finish(running, code=130)
     node.wait()
     assert boot_id(node) != before
+    proof = {"before": before, "after": boot_id(node)} if number == signal.SIGINT else {}
+    assert proof.items() <= (result.host()["reboot"] or {}).items(), result.explain()
     node.apply()
 
 

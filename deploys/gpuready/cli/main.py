@@ -83,7 +83,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     global _seen
     _seen = True
     if not _held:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(number)
 
 
 def _unraisable(lost: sys.UnraisableHookArgs) -> None:

@@ -40,7 +40,9 @@ def online(wanted: Request, *, verb: str = "", passive: bool = False, using: Cal
         _quiet_interrupts()
         logging.basicConfig(level=logging.ERROR, format="%(message)s")
         with reporting(names, wanted.color, wanted.verbose) as (reporter, observer):
-            run = work(Fleet(entries, _access(wanted, observer), reporter.report))
+            fleet = Fleet(entries, _access(wanted, observer), reporter.report)
+            fleet.log = reporter.log
+            run = work(fleet)
     except KeyboardInterrupt:  # before the work had begun
         run = Run(verb, [HostResult(name) for name in names], error=INTERRUPTED)
     return _finished(run, wanted)
@@ -67,6 +69,7 @@ def _on_workers(wanted: Request, verb: str, passive: bool) -> Run:
             reporting(names, wanted.color, wanted.verbose, ticking=False) as (reporter, observer),
         ):
             fleet = cluster.Cluster(client, wanted.entries, _access(wanted), reporter.report, observer, reporter.tick)
+            fleet.log = reporter.log
             if verb == "verify":
                 run = cluster.verify(fleet, passive=passive)
             elif verb == "plan":

@@ -191,9 +191,16 @@ def _terminal(names: Sequence[str], color: str, stack: contextlib.ExitStack) -> 
 
     # It draws with control sequences, on the stream below the sink; what it draws is made printable first.
     console = Console(file=getattr(sys.stderr, "stream", sys.stderr), no_color=color == "never", highlight=False)
-    stack.callback(console.show_cursor)  # an interrupt may come while the live display begins
     live = Live(console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False)
-    return Terminal(stack.enter_context(live), names)
+    for end in (console.show_cursor, live.stop):  # an interrupt may come while the live display begins
+        stack.callback(_end, end)
+    live.start()
+    return Terminal(live, names)
+
+
+def _end(end: Callable[[], object]) -> None:
+    with contextlib.suppress(OSError):  # the terminal may be gone
+        end()
 
 
 @contextlib.contextmanager

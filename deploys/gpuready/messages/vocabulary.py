@@ -50,8 +50,8 @@ _OUTCOMES = {
     "would_change": ("The host differs from its spec. A plan or verify shows the difference and changes nothing.",
                      "gpuready plan shows each change and what it affects; gpuready apply makes it"),
     "changed": ("apply changed the host, and nothing is left to do.", ""),
-    "pending": ("A change waits: for permission (--allow-disruption, maintenance), or for an idle node. What could be "
-                "changed without that was changed. The exit code is 7.", _AFTER_EXIT[7]),
+    "pending": ("A change waits: for permission (--allow-disruption, maintenance), for an idle node, or for the next run "
+                "if you interrupted this one. What could be changed without that was changed. The exit code is 7.", _AFTER_EXIT[7]),
     "failed": ("A step or a question failed on the host, or one of its components cannot be compared.",
                "read the error below the host's name, correct what it names, and run again"),
     "unreachable": ("gpuready got no root shell on the host, or lost the connection.", _AFTER_EXIT[4]),

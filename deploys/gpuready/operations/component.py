@@ -19,6 +19,7 @@ from gpuready.contract.component import Change, Component, Disruption
 from gpuready.contract.permission import outside, permission, permissions, users
 from gpuready.operations import drain
 from gpuready.operations.context import context
+from gpuready.operations.interrupts import LATER
 from gpuready.operations.node_state import forget, forget_outdated, host_plan, node_state, settled_state
 from gpuready.operations.step import Failed, Pending, StepCommand
 
@@ -33,6 +34,9 @@ def component(item: Component, order: tuple[Component, ...]) -> Generator[Pyinfr
     node = context(host)
     if node.selected is not None and item.name not in node.selected:
         host.noop(f"{item.name} is not selected")
+        return
+    if node.stop.asked:
+        host.noop(f"{item.name} waits {LATER}")
         return
     try:
         plan = host_plan(host, settled_state(host), order)
@@ -50,7 +54,11 @@ def component(item: Component, order: tuple[Component, ...]) -> Generator[Pyinfr
         outcome.error = ConvergeError(f"{item.name}: {found.error}")
     elif not found.diff:
         host.noop(f"{item.name} is as it should be")
+    elif node.stop.asked:  # while the node was probed
+        outcome.pending = LATER
     else:
+        if run.is_executing:
+            node.stop.busy.add(host.name)
         permitted = yield from _permitted(item, plan, outcome)
         if permitted:
             yield from _close(item, permitted, plan, outcome)
@@ -59,7 +67,8 @@ def component(item: Component, order: tuple[Component, ...]) -> Generator[Pyinfr
         if outcome.pending:
             host.log_styled(f"{item.name} waits {outcome.pending}", fg="yellow")
     drained = drain.may_be_drained(host, plan.spec.maintenance)
-    if drained and (outcome.error or not _is_disrupted_later(item, plan)):
+    disrupted = drained and not outcome.error and _is_disrupted_later(item, plan)
+    if drained and (not disrupted or node.stop.asked):
         stays = yield from drain.end(host, plan.spec.maintenance)
         if stays:
             message = f"{outcome.error}; {stays}" if outcome.error else stays
@@ -79,6 +88,9 @@ def _permitted(item: Component, plan: Plan, outcome: Attempt) -> Generator[Pyinf
     if permitted.drains(plan.spec):
         trouble = yield from drain.begin(host, plan.spec.maintenance)
         trouble = trouble or outside(plan.spec, window.now())  # the drain may have taken days
+        if node.stop.asked:
+            outcome.pending = trouble or LATER
+            return ()
         if trouble:
             outcome.pending = trouble
             permitted = permission(item, plan, min(node.allowed, Disruption.reload), window.now(), blocked)

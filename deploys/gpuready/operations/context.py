@@ -16,6 +16,7 @@ from gpuready.model import probe
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.operations.events import Observer, Progress
+from gpuready.operations.interrupts import Stop
 from gpuready.result.model import Reboot
 
 _KEY = "gpuready"
@@ -41,9 +42,9 @@ class Context:
 
     ``selected``: the names of the components of this run (None: all). ``again``: an earlier run began to change the
     host and did not end well, so it may have left the node drained. ``probe_timeout``: seconds. ``patience``: seconds
-    to wait for another run's lock. ``settled``: the probe has waited for what was starting. ``current``: the number of
-    pyinfra's operations after which ``state`` is current; -1: after none. ``outcomes``: by component name, in the order
-    in which they ran.
+    to wait for another run's lock. ``stop``: whether the run was interrupted. ``settled``: the probe has waited for
+    what was starting. ``current``: the number of pyinfra's operations after which ``state`` is current; -1: after none.
+    ``outcomes``: by component name, in the order in which they ran.
     """
 
     spec: NodeSpec
@@ -54,6 +55,7 @@ class Context:
     progress: Progress = _no_progress
     observer: Observer | None = None
     patience: float = 0
+    stop: Stop = field(default_factory=Stop)
 
     state: NodeState | None = None
     settled: bool = False

@@ -72,7 +72,10 @@ class Leaving:
 
 
 class Kubectl(PyinfraCommand):
-    """Run kubectl on the controller. ``trouble``: what went wrong."""
+    """Run kubectl on the controller. ``trouble``: what went wrong.
+
+    It has a session of its own, so Ctrl-C at the terminal does not reach it.
+    """
 
     #: Seconds between two progress messages while kubectl waits.
     look: float = 5
@@ -111,6 +114,8 @@ class Kubectl(PyinfraCommand):
                 for line in self._lines(process, begun + self.limit + 60):
                     if line:
                         leaving.read(line)
+                    elif context(host).stop.asked:
+                        raise Pending("the run was interrupted")
                     elif (now := str(leaving)) and now != shown:
                         shown = now
                         show(host, f"kubectl drain waits for {now}")
@@ -157,7 +162,12 @@ class Kubectl(PyinfraCommand):
         said, seconds = f"kubectl {words[0]}", 60
         try:
             done = subprocess.run(
-                ["kubectl", *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds
+                ["kubectl", *words],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=seconds,
+                start_new_session=True,
             )
         except FileNotFoundError:
             raise Pending(_MISSING) from None
@@ -175,7 +185,12 @@ _MISSING = "kubectl is not installed on this machine"
 def _started(words: list[str]) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+            start_new_session=True,
         )
     except FileNotFoundError:
         raise Pending(_MISSING) from None

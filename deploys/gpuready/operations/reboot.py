@@ -28,6 +28,7 @@ from gpuready.model.spec import NodeSpec
 from gpuready.operations import drain, lock
 from gpuready.operations.connection import obstacle
 from gpuready.operations.context import context
+from gpuready.operations.interrupts import LATER
 from gpuready.operations.node_state import forget, forget_outdated, node_state
 from gpuready.operations.step import Failed, Pending, ResultUnknown, last_line, reconnect, run_step, show
 from gpuready.operations.transport import ask, hang_up
@@ -48,8 +49,8 @@ def reboot() -> Generator[PyinfraCommand, None, None]:
         return
     drained = drain.may_be_drained(host, node.spec.maintenance)
     error: GpureadyError | Pending | None
-    if closed := outside(node.spec, window.now()):
-        error = Pending(closed)
+    if later := LATER if node.stop.asked else outside(node.spec, window.now()):
+        error = Pending(later)
     else:
         command = RebootCommand(node.spec)
         yield command

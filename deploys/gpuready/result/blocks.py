@@ -68,7 +68,7 @@ def status_text(run: Run, host: HostResult, item: ComponentResult) -> str:
         return "partly changed, the rest is pending" if item.changed else "pending"
     if item.changed:
         return "changed"
-    if run.interrupted:
+    if run.interrupted and item.attempted:
         return "interrupted, run plan again"
     return "not attempted" if not item.attempted or host.error is not None else "not changed"
 

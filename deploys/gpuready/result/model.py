@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from gpuready.base.errors import GpureadyError, InventoryError
@@ -77,6 +77,8 @@ INTERRUPTED = Error(
     "run the same command again: it does only what is left",
     130,
 )
+#: The same, of a run that finished what had begun on nodes.
+FINISHED = replace(INTERRUPTED, message="interrupted; what had begun on nodes was finished, and nothing else was begun")
 
 
 @dataclass(frozen=True)
@@ -552,9 +554,9 @@ class Run(Summary):
     def interrupted(self) -> bool:
         return self.error is not None and self.error.kind == INTERRUPTED.kind
 
-    def interrupt(self) -> None:
+    def interrupt(self, error: Error = INTERRUPTED) -> None:
         """Record the interrupt, unless an earlier error is set."""
-        self.error = self.error or INTERRUPTED
+        self.error = self.error or error
 
     @property
     def everyone(self) -> list[HostResult]:

@@ -14,6 +14,7 @@ import logging
 import pickle
 import queue
 import secrets
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -30,10 +31,10 @@ from gpuready.contract.rollout import Rollout
 from gpuready.inventory.secrets import used_references
 from gpuready.inventory.source_values import Located
 from gpuready.operations.events import Event
-from gpuready.result.model import HostResult, Run
+from gpuready.result.model import FINISHED, OUTCOMES, HostResult, Run
 from gpuready.run.access import Access, Chunk, Workers
 from gpuready.run.evaluate import plan_batches
-from gpuready.run.follow import follow
+from gpuready.run.follow import NOT_BEGUN, follow, still_running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -143,7 +144,9 @@ class Cluster:
     ) -> None:
         self._client, self.progress, self._observer, self._tick = client, progress, observer, tick
         self.ended: Callable[[HostResult], None] = lambda result: None
-        self._stopping = False
+        self.log: Callable[[str], None] = lambda text: None
+        self.stopping = False
+        self._doing: dict[str, str] = {}
         nowhere = Located(None, Where(""))
         self.entries = {entry.name: replace(entry, given=nowhere) for entry in entries}
         self.results = {entry.name: HostResult(entry.name, notes=list(entry.notes)) for entry in entries}
@@ -158,13 +161,18 @@ class Cluster:
         run.hosts = list(self.results.values())
         try:
             what(run)
+            if self.stopping:
+                run.interrupt(FINISHED)
         except KeyboardInterrupt:
             run.interrupt()
         run.hosts, run.seconds = list(self.results.values()), time.monotonic() - began
         return run
 
     def each(self, work: str, names: Sequence[str], **options: Any) -> None:
-        """Do ``work`` on these hosts (see :class:`Chunk`), and replace their results."""
+        """Do ``work`` on these hosts (see :class:`Chunk`), and replace their results.
+
+        After an interrupt, the chunks that change hosts end by themselves; others, and after a second one all, are cut.
+        """
         waiting: dict[Future, Sequence[str]] = {}
         try:
             for chunk in chunks(names, self._threads()):
@@ -173,10 +181,18 @@ class Cluster:
                 except OSError:
                     self._lose(chunk, BROKEN)
             self._collect(waiting)
-        except KeyboardInterrupt:
-            self._stop()
-            self._collect(waiting, ENDING)
-            raise
+        except KeyboardInterrupt as e:
+            try:
+                if work != CHANGE or e.args == (signal.SIGTERM,):
+                    raise
+                self._finish(waiting)
+            except KeyboardInterrupt:
+                self._stop(signal.SIGTERM)
+                self._collect(waiting, ENDING)
+                raise
+        for name in names:
+            if self.stopping and self.results[name].outcome == "would_change":
+                self.results[name].leave_out(NOT_BEGUN)
 
     def _threads(self) -> int:
         """Return how many chunks the workers do at once; 0 if they cannot be asked."""
@@ -185,13 +201,21 @@ class Cluster:
         except OSError:
             return 0
 
-    def _stop(self) -> None:
-        """End the chunks on all workers. They give what they have."""
+    def _finish(self, waiting: dict[Future, Sequence[str]]) -> None:
+        """Let the chunks finish what has begun on nodes."""
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # operations/interrupts.py says why
+        self._stop(signal.SIGINT)
+        doing = {name: self._doing.get(name, "unknown") for chunk in waiting.values() for name in chunk}
+        self.log(still_running({name: what for name, what in doing.items() if what not in OUTCOMES}))
+        self._collect(waiting)
+
+    def _stop(self, number: int) -> None:
+        """Send a signal to the chunks on all workers. They give what they have."""
         from gpuready.run import worker
 
-        self._stopping = True
+        self.stopping = True
         with contextlib.suppress(OSError):
-            self._client.run(worker.stop, self._id, wait=False, on_error="ignore")
+            self._client.run(worker.stop, self._id, number, on_error="ignore")
 
     def _submit(self, work: str, names: Sequence[str], options: Mapping[str, Any]) -> Future:
         access = self._access
@@ -250,6 +274,7 @@ class Cluster:
             except queue.Empty:
                 return
             if "event" not in news:
+                self._doing[news["host"]] = news["what"]
                 self.progress(news["host"], news["what"])
             elif self._observer is not None:
                 self._observer(Event(*news["event"]))
@@ -267,7 +292,7 @@ class Cluster:
             before = self.results[host.name]
             host.execs, host.seconds = host.execs + before.execs, host.seconds + before.seconds
             self.results[host.name] = host
-            if done.error is not None and not self._stopping and host.outcome in ("would_change", "not_attempted"):
+            if done.error is not None and not self.stopping and host.outcome in ("would_change", "not_attempted"):
                 self._lose([host.name], f"its worker was interrupted: {done.error}")
             else:
                 self.ended(host)

@@ -26,7 +26,7 @@ from gpuready.operations.watchdog import holding
 from gpuready.result.model import ComponentResult, Error, HostResult, Run
 from gpuready.run.evaluate import attempted, compared, judged, look_back, plan_batches
 from gpuready.run.fleet import Fleet
-from gpuready.run.follow import follow
+from gpuready.run.follow import NOT_BEGUN, follow
 
 if TYPE_CHECKING:  # most runs store nothing
     from gpuready.run.journal import Journal
@@ -198,6 +198,10 @@ def _change(fleet: Fleet, names: Sequence[str]) -> None:
     """Converge these hosts, then look again."""
     for first in range(0, len(names), fleet.room):
         part = names[first : first + fleet.room]
+        if fleet.stopping:
+            for name in part:
+                fleet.results[name].leave_out(NOT_BEGUN)
+            continue
         with fleet.keeping(part):
             there = fleet.reconnect(part)
             fleet.operate(there)
@@ -209,22 +213,34 @@ def _confirm(fleet: Fleet, host: Host) -> None:
 
     Unless the node was rebooted, its lock is still held: no other run changes it before the record is written.
     """
+    try:
+        _conclude(fleet, host)
+    finally:
+        fleet.stop.busy.discard(host.name)
+
+
+def _conclude(fleet: Fleet, host: Host) -> None:
     result, done, again = fleet.results[host.name], context(host).outcomes, host.name in fleet.again
     for boot in context(host).reboots:
         result.saw_reboot(boot.before, boot.after, boot.seconds)
     attempted(result, done)
     failed = _first_error(result)
-    if (again or any(each.touched for each in done.values())) and not _unreachable(failed):
+    touched = any(each.touched for each in done.values())
+    waits = any(map(_waits, result.components))
+    if fleet.stopping and waits and host.name not in fleet.stop.busy and not any(each.error for each in done.values()):
+        result.leave_out(NOT_BEGUN)
+        return
+    if (again or touched) and not _unreachable(failed):
         try:
             _look_again(fleet, host)
         except GpureadyError as e:  # an earlier failure is the cause
             failed = failed or Error.of(e)
         failed = failed or _first_error(result)
-    elif not done and failed is None:
+    elif not done and failed is None and not fleet.stopping:
         failed = Error.of(BugError("no operation ran on this host"))
     if failed is not None:
         result.outcome, result.error = ("unreachable" if _unreachable(failed) else "failed"), failed
-    elif any(item.pending for item in result.components):
+    elif any(map(_waits, result.components)):
         result.outcome = "pending"
     else:
         unchanged = again and not any(item.changed for item in result.components)

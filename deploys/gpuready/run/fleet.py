@@ -32,12 +32,13 @@ from gpuready.operations import lock, ssh
 from gpuready.operations.connection import explain, host_data
 from gpuready.operations.context import Context, begin, context
 from gpuready.operations.events import Progress
-from gpuready.operations.interrupts import signals_to_main
+from gpuready.operations.interrupts import Stop, signals_to_main
 from gpuready.operations.observer import timed
 from gpuready.operations.transport import hang_up, is_up
 from gpuready.operations.watchdog import working
-from gpuready.result.model import HostResult, Run
+from gpuready.result.model import FINISHED, HostResult, Run
 from gpuready.run.access import Access
+from gpuready.run.follow import still_running
 
 CONNECT_TIMEOUT = 10
 CONNECT_LIMIT = 45
@@ -50,14 +51,19 @@ class Fleet:
     """Some hosts, with one result each in ``results``. It owns pyinfra's state.
 
     ``keeps`` tells of a result whether the host's connection stays open between two calls of :meth:`each`. ``ended`` is
-    called with a result after each work on its host.
+    called with a result after each work on its host. ``log`` is given a line for the user.
     """
 
     def __init__(self, entries: Sequence[HostEntry], access: Access, progress: Progress) -> None:
         self.entries = {entry.name: entry for entry in entries}
         self.results = {entry.name: HostResult(entry.name, notes=list(entry.notes)) for entry in entries}
         self.selected, self.allowed, self.probe_timeout = access.selected, access.allowed, access.probe_timeout
-        self.progress, self.share, self.again = progress, access.share, access.again
+        self.share, self.again = access.share, access.again
+        self.progress: Progress = self._report
+        self._show = progress
+        self._doing: dict[str, str] = {}
+        self.log: Callable[[str], None] = lambda text: None
+        self.stop = Stop()
         self.keeps: Callable[[HostResult], bool] = lambda result: False
         self.ended: Callable[[HostResult], None] = lambda result: None
         self.room = _connections(len(entries))
@@ -79,9 +85,10 @@ class Fleet:
                 access.allowed,
                 entry.name in self.again,
                 access.probe_timeout,
-                progress,
+                self.progress,
                 access.observer,
                 access.patience,
+                self.stop,
             )
             begin(self.host(entry.name), given)
 
@@ -92,12 +99,14 @@ class Fleet:
     def work(self, verb: str, what: Callable[[Run], None]) -> Run:
         """Do ``what`` with the result of a new run of ``verb``; let all hosts go in every ending.
 
-        An interrupt ends the work. The result then has what was done.
+        An interrupt ends the work. The result then has what was done. If changes or drains have begun, they end first.
         """
         run, began = Run(verb, list(self.results.values())), time.monotonic()
-        with signals_to_main():
+        with signals_to_main(self.stop, self._tell_what_runs):
             try:
                 what(run)
+                if self.stop.asked:
+                    run.interrupt(FINISHED)
             except KeyboardInterrupt:
                 run.interrupt()
                 assert self._state.pool is not None
@@ -105,11 +114,24 @@ class Fleet:
             finally:
                 run.seconds = time.monotonic() - began
                 try:
+                    gevent.sleep(0)  # killed greenlets end their programs, such as kubectl
                     for name in self.entries:
                         _let_go(self.host(name))
                 except KeyboardInterrupt:  # the result is already complete
                     run.interrupt()
         return run
+
+    @property
+    def stopping(self) -> bool:
+        """Whether no other host may begin."""
+        return self.stop.asked
+
+    def _report(self, name: str, what: str) -> None:
+        self._doing[name] = what
+        self._show(name, what)
+
+    def _tell_what_runs(self) -> None:
+        self.log(still_running({name: self._doing[name] for name in self.entries if name in self.stop.busy}))
 
     def each(self, work: Callable[[Host], None], names: Iterable[str] | None = None) -> None:
         """Run ``work`` on every host (default: all), side by side. An exception becomes the host's outcome."""

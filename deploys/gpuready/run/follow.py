@@ -5,7 +5,7 @@ Nothing here imports pyinfra or gevent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from gpuready.base.errors import ConvergeError, brief
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from gpuready.operations.events import Progress
     from gpuready.run.journal import Journal
 
+#: The note of a host whose turn never came.
+NOT_BEGUN = "not begun: interrupted"
+
 
 class Hosts(Protocol):
     """The hosts of a run: a fleet or a cluster. ``ended`` is called with the result of each host that ended."""
@@ -26,6 +29,10 @@ class Hosts(Protocol):
     results: dict[str, HostResult]
     progress: Progress
     ended: Callable[[HostResult], None]
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the run was interrupted while hosts were changed."""
 
 
 def follow(
@@ -54,11 +61,24 @@ def follow(
                 wrong=[name for name in batch if went_wrong(hosts.results[name], before[name])],
                 proved=any(hosts.results[name].outcome == "changed" for name in batch),
             )
-            if hook and not rollout.stopped:
+            if hosts.stopping:
+                rollout.stop("interrupted")
+                if hook and journal is not None:
+                    journal.begin(batch)  # it was not tested: --resume examines it again, and runs the hook
+            elif hook and not rollout.stopped:
                 _after_batch(rollout, run, hosts, batch, hook, journal)
     finally:
         for name in rollout.left:
             hosts.results[name].leave_out(f"not begun: {rollout.why}")
+
+
+def still_running(doing: Mapping[str, str]) -> str:
+    """Return what an interrupted run tells the user: what each host still does."""
+    hosts: dict[str, list[str]] = {}
+    for name, what in doing.items():
+        hosts.setdefault(what, []).append(name)
+    running = "; ".join(f"{hostlist(names)}: {what}" for what, names in hosts.items())
+    return f"interrupted; nothing else begins. Still running: {running}. Ctrl-C again aborts at once"
 
 
 def _after_batch(

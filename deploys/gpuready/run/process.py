@@ -2,7 +2,7 @@
 
 A worker (:mod:`gpuready.run.worker`) starts it: pyinfra and gevent change the whole process, so they cannot share one
 with Dask. Stdin brings a pickled :class:`~gpuready.run.access.Chunk` behind a line with its length, and stays open: if
-it ends, the worker is gone, and the work ends as by Ctrl-C. Stdout brings a line of JSON for each step of a host, and
+it ends, the worker is gone, and the work is aborted. Stdout brings a line of JSON for each step of a host, and
 last the pickled result behind a line with its length.
 """
 
@@ -70,13 +70,14 @@ class Tell:
 
 
 def _end_with_the_worker() -> None:
-    """Interrupt the work when stdin ends. It brings nothing after the chunk."""
+    """Abort the work when stdin ends. It brings nothing after the chunk."""
     wait_read(0)
-    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def main() -> None:
     """Read a chunk, do it, write its result."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print is not part of the result
     source = os.fdopen(0, "rb", buffering=0)  # nothing may be read ahead: stdin tells when the worker ends

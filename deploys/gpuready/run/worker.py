@@ -5,7 +5,6 @@ Only Dask calls these functions, on its workers. Nothing here imports pyinfra or
 
 import contextlib
 import os
-import signal
 import subprocess
 import tempfile
 import threading
@@ -73,9 +72,9 @@ def _start(errors: IO[bytes]) -> subprocess.Popen[bytes]:
     )
 
 
-def stop(run_id: str) -> None:
-    """Interrupt the chunks of a run on this worker. They end what must not be cut off, and give what they have."""
+def stop(run_id: str, number: int) -> None:
+    """Send a signal to the chunks of a run on this worker. They end as a run in one process does."""
     with _guard:
         _stopped.add(run_id)
         for process in _running.get(run_id, ()):
-            process.send_signal(signal.SIGINT)
+            process.send_signal(number)
