@@ -1,7 +1,7 @@
 """The console script. Light on purpose: signals are caught before anything slow is imported.
 
 SIGTERM (a CI job that is cancelled) and SIGHUP (a terminal that goes) end a run as Ctrl-C does: with a result
-document and exit code 130.
+document and exit code 130. While nodes are changed, they differ (operations/interrupts.py).
 """
 
 from __future__ import annotations
