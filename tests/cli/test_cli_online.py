@@ -248,7 +248,7 @@ def test_detailed_exitcode(hosts: str, played: Played) -> None:
 
 def test_probe_is_json_and_judges_nothing(hosts: str, played: Played, exits: Exits) -> None:
     played(differing)
-    one = json.loads(exits(0, "probe", "-i", hosts).out)["hosts"]["lab1"]
+    one = json.loads(exits(0, "record", "-i", hosts).out)["hosts"]["lab1"]
     assert (one["outcome"], one["components"], one["checks"]) == ("ok", [], [])
     assert one["state"]["masked"] and one["state"]["kernel"] == STATE.kernel
 

@@ -1,15 +1,18 @@
 """The human report, word for word. After a wanted change, ``python tests/report/test_report_human.py`` updates it."""
 
 import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gpuready.base.errors import ConvergeError, UnreachableError
+from gpuready.base.errors import ConvergeError, UnreachableError, Where
 from gpuready.base.host_list import hostlist
 from gpuready.contract.check import fail
 from gpuready.contract.compare import Comparison
+from gpuready.inventory.groups import Graph
+from gpuready.inventory.patterns import select
 from gpuready.result.exitcode import exit_code
 from gpuready.result.human import human
 from gpuready.result.model import Run
@@ -24,6 +27,7 @@ from tests.report.test_report_runs import (
     UNSEEN,
     check,
     component,
+    differing,
     host,
     run,
     sample,
@@ -49,6 +53,29 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 @pytest.mark.parametrize("name", TOLD)
 def test_word_for_word(name: str) -> None:
     assert printable(human(sample(name), CODES[name])) == (GOLDEN / f"{name}.txt").read_text("utf-8")
+
+
+def test_the_hosts_to_repeat_it_on_are_shown_whole() -> None:
+    hosts = [differing(f"rack{rack:02}-gpu{at:02}.example.com") for rack in range(30) for at in range(4)]
+    for made in hosts[::3]:
+        made.outcome = "failed"
+    told = human(run("apply", *hosts), 1)
+    (again,) = [line for line in told.splitlines() if line.startswith("again:")]
+    (option, pattern) = shlex.split(again.removeprefix("again:"))
+    graph = Graph()
+    for made in hosts:
+        graph.add_host(made.name, graph.groups["ungrouped"], Where("test"))
+    assert option == "--limit" and select(graph, [pattern], []) == [made.name for made in hosts[::3]]
+
+
+def test_after_a_confirmed_plan_the_differences_are_not_shown_again() -> None:
+    made = sample("failed")
+    whole = human(made, 1)
+    made.diff_shown = True
+    short = human(made, 1)
+    assert "toolkit.nvidia-container-toolkit: 1.18.2-1" in whole and "->" not in short and "impact:" not in short
+    for line in ("toolkit: changed on gpu01", "docker: failed on gpu01", "  fix:     journalctl -u docker -n 50"):
+        assert f"{line}\n" in short
 
 
 @pytest.mark.parametrize("name", CODES)

@@ -3,8 +3,10 @@
 It says "ready" only if a GPU check ran on every host. Without one, it only says that nothing was found wrong.
 """
 
+import shlex
 from collections import Counter
 
+from gpuready.base.host_list import hostlist
 from gpuready.result import blocks
 from gpuready.result.exitcode import counts, meaning
 from gpuready.result.model import HostResult, Run
@@ -71,6 +73,24 @@ def host_counts(run: Run, host: HostResult) -> str:
     parts += [count(seen[status], one, many) for status, one, many in words if seen[status]]
     gpu = [] if run.part.own_verdicts else [count(host.gpu_checks, "GPU check")]
     return ", ".join([*parts, *gpu])
+
+
+def next_lines(run: Run) -> list[str]:
+    """Return the command that follows, and the hosts to repeat it on, uncut, for copying."""
+    if run.recorded or run.interrupted or not run.choice:
+        return []
+    following = ""
+    if run.verb == "plan" and not run.removing and any(host.outcome == "would_change" for host in run.hosts):
+        following = "apply"
+    elif run.verb == "apply" and any(host.outcome == "changed" for host in run.hosts):
+        following = "verify"
+    elif run.verb == "verify" and any(host.outcome == "would_change" for host in run.hosts):
+        following = "plan"
+    found = [f"next:    gpuready {following} {run.choice}"] if following else []
+    bad = [host.name for host in run.hosts if host_style(run, host) == "red"]
+    if bad and len(bad) < len(run.hosts):
+        found.append(f"again:   --limit {shlex.quote(hostlist(bad, whole=True))}")
+    return found
 
 
 def ending(run: Run, code: int, paint: Painter) -> str:
