@@ -67,7 +67,7 @@ def test_hosts_that_agree_are_told_once(cli: Cli) -> None:
     assert "settings of n[1-3]\n    NCCL_IB_HCA==mlx5_0:1\n    NCCL_IB_ADDR_RANGE=10.0.0.0/24\n" in out
     assert "    n2  mlx5_0:1  RoCE  GID 3  10.0.0.2 on ens1  100 Gb/s\n" in out
     assert "note:    n[1-3]: assuming NCCL 2.21 or newer" in out
-    assert out.endswith("OK, 3 hosts probed\n")
+    assert out.endswith("OK: 3 hosts probed\n")
 
 
 def test_the_master_is_where_a_link_is_up(cli: Cli) -> None:

@@ -263,17 +263,18 @@ def test_what_is_unknown_of_an_advisory_check_is_a_note() -> None:
 
 def test_apply_calls_ready_what_verify_passes_and_nothing_else() -> None:
     examined = STATE.model_copy(update={"active": {"done": Answer()}})
-    for state, checks, word in (
-        (examined, (LOADED, COUNTED), "ready"),
-        (STATE, (LOADED, COUNTED), "OK"),  # nothing changed, so the active checks did not run
-        (examined, (LOADED, UNSEEN), "OK"),
-        (examined, (LOADED, replace(UNSEEN, advisory=True)), "ready"),
+    for state, checks, ready in (
+        (examined, (LOADED, COUNTED), True),
+        (STATE, (LOADED, COUNTED), False),  # nothing changed, so the active checks did not run
+        (examined, (LOADED, UNSEEN), False),
+        (examined, (LOADED, replace(UNSEEN, advisory=True)), True),
     ):
         done = run("apply", host("gpu01", "changed", checks=checks))
         done.hosts[0].read(state)
-        assert human(done, exit_code(done)).splitlines()[-1].startswith(f"{word}, "), (state.active, checks)
+        words = "is ready" if ready else "matches its spec"
+        assert human(done, exit_code(done)).splitlines()[-1].startswith(f"OK: 1 node {words}; "), (state.active, checks)
         done.verb = "verify"
-        assert word != "ready" or exit_code(done) == 0
+        assert not ready or exit_code(done) == 0
 
 
 def test_the_worst_code_wins() -> None:

@@ -94,7 +94,7 @@ def next_lines(run: Run) -> list[str]:
 
 
 def ending(run: Run, code: int, paint: Painter) -> str:
-    """The last line: ``OK, 0 GPU checks ...`` or ``NOT OK ...`` with the exit code and its meaning."""
+    """The last line: ``OK: 2 nodes are ready ...`` or ``NOT OK ...`` with the exit code and its meaning."""
     if run.shard is not None and not run.hosts and run.error is None:
         return f"{paint('green', 'OK')}: nothing to do, {run.shard} has no host{_left(run)}"
     if tally := run.part.tally(run):
@@ -114,13 +114,13 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     if run.skipped and not _worked(run):
         return f"nothing to do{_left(run)}"
     if done := run.part.done(run):
-        return f"{paint('green', 'OK')}, {done}{_left(run)}"
+        return f"{paint('green', 'OK')}: {done}{_left(run)}"
     if run.removing:
-        return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} without {_whose(run)}{_left(run)}"
+        return f"{paint('green', 'OK')}: {count(len(run.hosts), 'host')} without {_whose(run)}{_left(run)}"
     failing = sum(check.status == "fail" for host in run.hosts for check in host.checks)
     if failing:
         return f"nothing to change, but {count(failing, 'check')} failed; {reached}, {checks}{_left(run)}"
-    return f"{paint('green', _praise(run))}, {checks} ({reached}, {count(len(_worked(run)), 'host')}){_left(run)}"
+    return f"{paint('green', 'OK')}: {_praise(run)}; {checks} ({reached}){_left(run)}"
 
 
 def _whose(run: Run) -> str:
@@ -142,11 +142,14 @@ def _left(run: Run) -> str:
 def _praise(run: Run) -> str:
     """Say "ready" where each host showed a GPU, and apply only what verify would say, too.
 
-    An apply that changed nothing ran no active check, so it only says "OK".
+    An apply that changed nothing ran no active check, so it does not.
     """
     proved = run.hosts and all(host.gpu_checks for host in run.hosts)
     known = run.verb == "verify" or (run.verb == "apply" and all(map(_examined, run.hosts)))
-    return "ready" if proved and known else "OK"
+    number = len(_worked(run))
+    if proved and known:
+        return f"{count(number, 'node')} {'is' if number == 1 else 'are'} ready"
+    return f"{count(number, 'node')} {'matches its' if number == 1 else 'match their'} spec"
 
 
 def _examined(host: HostResult) -> bool:
@@ -157,8 +160,9 @@ def _examined(host: HostResult) -> bool:
 def _gpu_words(run: Run) -> str:
     total = sum(host.gpu_checks for host in run.hosts)
     without = sum(not host.gpu_checks for host in _worked(run))
-    blind = f", none on {count(without, 'host')}" if total and without else ""
-    return f"{count(total, 'GPU check')}{blind}"
+    if not total:
+        return "no GPU was tested"
+    return count(total, "GPU check") + (f", none on {count(without, 'host')}" if without else "")
 
 
 def _tally(run: Run) -> str:
