@@ -38,11 +38,11 @@ class Command:
         verb = self.argv[0]
         if "--merge" in self.argv:  # the shards come first
             return False
-        alone = ("completion", "inventory", "report", "schema", "render")
+        alone = ("completion", "inventory", "report", "schema", "example")
         if {"--state", "--help", "--version"} & set(self.argv) or verb in alone:
             return True
-        if verb == "example":
-            return "hosts" not in self.argv
+        if verb in ("render", "launch"):
+            return self.argv[1] not in ("docker", "hosts")
         if verb == "explain":
             return "-i" not in self.argv
         return verb == "compat" and "-i" not in self.argv and "--image" not in self.argv

@@ -15,6 +15,6 @@ def test_without_test_machines_it_verifies_a_recorded_node(
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     assert demo.main() == 0
     out, err = capfd.readouterr()
-    assert "ready, 24 GPU checks" in out
+    assert "OK: 1 node is ready; 24 GPU checks" in out
     assert "demo: not shown: apply" in err and "test machines need root" in err
     assert "<title>" in (tmp_path / "report.html").read_text("utf-8")

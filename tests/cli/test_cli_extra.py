@@ -26,7 +26,7 @@ def inventory(tmp_path: Path) -> str:
 
 
 def specs(inventory: str, *texts: str) -> dict[str, NodeSpec]:
-    found = load([inventory], extra=extra_values([Extra(text) for text in texts]))
+    found = load([inventory], extra=[Extra(text) for text in texts])
     assert [host.name for host in found.skipped] == ["db01"]
     return {entry.name: entry.spec for entry in found.chosen}
 
@@ -127,3 +127,20 @@ def test_help_names_the_variables_and_consent_has_none(exits: Exits) -> None:
     for name in ("INVENTORY", "LIMIT", "EXTRA_VARS", "OUTPUT", "PARALLEL", "PROBE_TIMEOUT", "MAX_FAIL"):
         assert f"[env var: GPUREADY_{name}" in told
     assert "GPUREADY_YES" not in told
+
+
+def test_a_variable_of_the_inventory_counts_for_all_hosts(exits: Exits) -> None:
+    words = ("-i", "gpu01,root@gpu02,", "-e", "ansible_user=admin", "-e", "ansible_port=2222", "-e", "hardware.gpus=4")
+    hosts = exits(0, "inventory", *words, "--output", "json").document["hosts"]
+    told = {name: host["inventory"] for name, host in hosts.items()}
+    assert {(name, each["user"], each["port"]) for name, each in told.items()} == {
+        ("gpu01", "admin", 2222),
+        ("gpu02", "admin", 2222),
+    }
+    assert all(each["spec"]["hardware"]["gpus"] == 4 for each in told.values())
+
+
+@pytest.mark.parametrize("text", ["ansible_usr=root", "ansible_python_interpreter=/usr/bin/python3"])
+def test_a_variable_without_effect_is_refused(text: str, exits: Exits) -> None:
+    told = exits(64, "plan", "-i", "gpu01,", "-e", text, "--list-hosts").err
+    assert f"-e {text.partition('=')[0]}: this variable has no effect" in told

@@ -43,14 +43,14 @@ def node(
 
 @pytest.fixture
 def cli(tmp_path: Path, exits: Exits) -> Cli:
-    def _cli(code: int, states: dict[str, NodeState], *args: str, spec: Any = None) -> Said:
+    def _cli(code: int, states: dict[str, NodeState], *args: str, spec: Any = None, verb: str = "nccl") -> Said:
         inventory, recorded = tmp_path / "hosts.yaml", tmp_path / "states.json"
         hosts = {name: {"ansible_host": "127.0.0.1"} for name in states}
         inventory.write_text(
             yaml.safe_dump({"all": {"hosts": hosts, "vars": {"gpuready": spec or {}}}}, sort_keys=False)
         )
         write_states(recorded, states)
-        return exits(code, "nccl", "-i", str(inventory), "--state", str(recorded), *args)
+        return exits(code, *verb.split(), "-i", str(inventory), "--state", str(recorded), *args)
 
     return _cli
 
@@ -67,7 +67,7 @@ def test_hosts_that_agree_are_told_once(cli: Cli) -> None:
     assert "settings of n[1-3]\n    NCCL_IB_HCA==mlx5_0:1\n    NCCL_IB_ADDR_RANGE=10.0.0.0/24\n" in out
     assert "    n2  mlx5_0:1  RoCE  GID 3  10.0.0.2 on ens1  100 Gb/s\n" in out
     assert "note:    n[1-3]: assuming NCCL 2.21 or newer" in out
-    assert out.endswith("OK, 3 hosts probed\n")
+    assert out.endswith("OK: 3 hosts probed\n")
 
 
 def test_the_master_is_where_a_link_is_up(cli: Cli) -> None:
@@ -81,22 +81,26 @@ def test_the_master_is_where_a_link_is_up(cli: Cli) -> None:
     first = up.model_copy(
         update={"rdma": {**dead, **renamed}, "network": network.model_copy(update={"devices": devices})}
     )
-    out = cli(0, {"n1": first, "n2": other}, "--launch", spec={"nccl": {"subnets": ["10.0.0.0/16"]}}).out
+    out = cli(0, {"n1": first, "n2": other}, spec={"nccl": {"subnets": ["10.0.0.0/16"]}}, verb="launch hosts").out
     assert "--master-addr 10.0.0.1 " in out and "10.0.1.1 --master-port" not in out
 
 
 def test_the_document_is_valid_and_complete(cli: Cli) -> None:
-    found = cli(0, {"n1": node(1), "n2": node(2)}, "--launch", "--output", "json", "--", "train.py", "-x").document
+    states = {"n1": node(1), "n2": node(2)}
+    found = cli(0, states, "--output", "json").document
     assert (found["verb"], found["exit_code"]) == ("nccl", 0)
     told = found["hosts"]["n2"]["nccl"]
     assert told["variables"]["NCCL_IB_HCA"] == "=mlx5_0:1"
     (port,) = told["ports"]
     assert (port["port"], port["gid_index"], port["address"], port["refused"]) == ("mlx5_0:1", 3, "10.0.0.2", "")
-    assert told["launch"]["rank"] == 1
-    assert told["launch"]["argv"] == shlex.split(
+    found = cli(0, states, "--output", "json", "--", "train.py", "-x", verb="launch hosts").document
+    assert (found["verb"], found["exit_code"]) == ("launch hosts", 0)
+    launch = found["hosts"]["n2"]["launch"]
+    assert launch["rank"] == 1
+    assert launch["argv"] == shlex.split(
         "torchrun --nnodes 2 --node-rank 1 --nproc-per-node 8 --master-addr 10.0.0.1 --master-port 29500 train.py -x"
     )
-    assert told["launch"]["environment"] == {**told["variables"], torch.VARIABLE: "3"}
+    assert launch["environment"] == {**told["variables"], torch.VARIABLE: "3"}
 
 
 @pytest.mark.parametrize("output", ["jsonl", "junit"])
@@ -110,12 +114,12 @@ def test_other_documents_are_whole(cli: Cli, output: str) -> None:
 
 def test_launch_lines_of_hosts_that_differ(cli: Cli) -> None:
     states = {"a": node(1), "b": node(2, device="rocep1s0", index=5), "c": node(3, gpus=4)}
-    out = cli(0, states, "--launch", "--master-port", "40000", "--async-error-handling", "1").out
+    out = cli(0, states, "--master-port", "40000", "--async-error-handling", "1", verb="launch hosts").out
     line = next(each.strip() for each in out.splitlines() if "--node-rank 1" in each)
     assert line == (
         "NCCL_IB_HCA='=rocep1s0:1' NCCL_IB_ADDR_RANGE=10.0.0.0/24 NCCL_IB_ROCE_VERSION_NUM=2 "
         "NCCL_SOCKET_IFNAME='=ens1' TORCH_NCCL_ASYNC_ERROR_HANDLING=1 torchrun --nnodes 3 --node-rank 1 "
-        "--nproc-per-node 8 --master-addr 10.0.0.1 --master-port 40000 YOUR_SCRIPT.py"
+        "--nproc-per-node 8 --master-addr 10.0.0.1 --master-port 40000 ddp.py"
     )
     assert "NCCL_IB_HCA is =rocep1s0:1; the hosts differ" in out
     assert "hosts have different numbers of processes" in out
@@ -126,7 +130,7 @@ def test_launch_lines_of_hosts_that_differ(cli: Cli) -> None:
 
 def test_a_line_is_what_a_shell_takes(cli: Cli, tmp_path: Path) -> None:
     spec = {"nccl": {"extra": {"NCCL_X": "a 'b' $c"}}}
-    out = cli(0, {"n1": node(1)}, "--launch", "--", "my train.py", "--name", "it's", spec=spec).out
+    out = cli(0, {"n1": node(1)}, "--", "my train.py", "--name", "it's", spec=spec, verb="launch hosts").out
     line = next(each.strip() for each in out.splitlines() if "torchrun --nnodes" in each)
     stand_in = tmp_path / "torchrun"
     stand_in.write_text('#!/bin/sh\nprintf \'%s|\' "$NCCL_IB_HCA" "$NCCL_X" "$@"\n')
@@ -143,7 +147,7 @@ def test_what_the_file_says_already_is_left_out_of_the_line(cli: Cli) -> None:
     said = (
         "NCCL_IB_HCA==mlx5_0:1\nNCCL_IB_ADDR_RANGE=10.0.0.0/24\nNCCL_IB_ROCE_VERSION_NUM=2\nNCCL_SOCKET_IFNAME==ens1\n"
     )
-    out = cli(0, {"n1": node(1, conf=said), "n2": node(2, conf=said.replace("ens1", "ens9"))}, "--launch").out
+    out = cli(0, {"n1": node(1, conf=said), "n2": node(2, conf=said.replace("ens1", "ens9"))}, verb="launch hosts").out
     first, second = (each.strip() for each in out.splitlines() if "torchrun --nnodes" in each)
     assert first.startswith("TORCH_NCCL_ASYNC_ERROR_HANDLING=3 torchrun")
     assert second.startswith("NCCL_IB_HCA='=mlx5_0:1' ")
@@ -152,7 +156,7 @@ def test_what_the_file_says_already_is_left_out_of_the_line(cli: Cli) -> None:
 
 def test_a_host_without_a_fabric_address_is_an_error_and_no_line_is_printed(cli: Cli) -> None:
     states = {"n1": node(1), "n2": node(2, gids=["0 fe80::1 v2 ens1"]), "n3": NodeState()}
-    out = cli(3, states, "--launch").out
+    out = cli(3, states, verb="launch hosts").out
     assert "torchrun --nnodes" not in out
     assert (
         "FAILED  n2: no RDMA port of this node belongs to the fabric (mlx5_0:1: its netdev has only link-local" in out
@@ -175,13 +179,13 @@ def test_a_host_without_a_fabric_address_is_an_error_and_no_line_is_printed(cli:
     ],
 )
 def test_no_line_without_its_facts(cli: Cli, state: NodeState, spec: Any, args: tuple[str, ...], part: str) -> None:
-    out = cli(3, {"n1": state}, "--launch", *args, spec=spec).out
+    out = cli(3, {"n1": state}, *args, spec=spec, verb="launch hosts").out
     assert part in out and "torchrun --nnodes" not in out
 
 
 def test_what_is_said_takes_the_place_of_facts(cli: Cli) -> None:
     state = node(1, gpus=0, layer="InfiniBand", gids=["0 fe80::1 v1 -"])
-    out = cli(0, {"n1": state}, "--launch", "--nproc-per-node", "2", "--master-addr", "gpu01.example.com").out
+    out = cli(0, {"n1": state}, "--nproc-per-node", "2", "--master-addr", "gpu01.example.com", verb="launch hosts").out
     assert "--nproc-per-node 2 --master-addr gpu01.example.com --master-port 29500" in out
 
 
@@ -193,7 +197,7 @@ def test_a_master_in_another_network_needs_a_route(cli: Cli) -> None:
         "network": other.network.model_copy(update={"devices": far}),
         "rdma": sysfs("mlx5_0", "1", gids=["3 10.9.0.2 v2 ens1"]),
     })  # fmt: skip
-    out = cli(0, {"n1": node(1), "n2": moved}, "--launch").out
+    out = cli(0, {"n1": node(1), "n2": moved}, verb="launch hosts").out
     assert "n2: its fabric (10.9.0.0/24) does not contain the master address 10.0.0.1: it needs a route" in out
 
 
@@ -211,7 +215,7 @@ def test_a_master_in_another_network_needs_a_route(cli: Cli) -> None:
             "--env NCCL_IB_HCA==mlx5_0:1 --env NCCL_IB_GID_INDEX=3 --env NCCL_SOCKET_IFNAME==ens1 --env 'NCCL_X=a b'\n",
         ),
         (
-            "k8s",
+            "kubernetes",
             '- name: NCCL_IB_HCA\n  value: "=mlx5_0:1"\n- name: NCCL_IB_GID_INDEX\n  value: "3"\n'
             '- name: NCCL_SOCKET_IFNAME\n  value: "=ens1"\n- name: NCCL_X\n  value: "a b"\n',
         ),
@@ -219,8 +223,8 @@ def test_a_master_in_another_network_needs_a_route(cli: Cli) -> None:
 )
 def test_only_the_variables(cli: Cli, form: str, text: str) -> None:
     spec = {"nccl": {"version": "2.18.5", "extra": {"NCCL_X": "a b"}}}
-    assert cli(0, {"n1": node(1), "n2": node(2)}, "--format", form, spec=spec) == (text, "")
-    if form == "k8s":
+    assert cli(0, {"n1": node(1), "n2": node(2)}, "--output", form, spec=spec) == (text, "")
+    if form == "kubernetes":
         assert yaml.safe_load(text)[0] == {"name": "NCCL_IB_HCA", "value": "=mlx5_0:1"}
     if form == "env":
         done = subprocess.run(["sh", "-c", f'{text}printf %s "$NCCL_IB_HCA,$NCCL_X"'], capture_output=True, check=True)
@@ -229,7 +233,7 @@ def test_only_the_variables(cli: Cli, form: str, text: str) -> None:
 
 def test_variables_of_hosts_that_differ_and_of_one_that_has_none(cli: Cli, tmp_path: Path) -> None:
     states = {"a": node(1), "b": node(2, device="irdma0"), "c": NodeState()}
-    out, err = cli(3, states, "--format", "conf", "--output", f"json:{tmp_path / 'out.json'}")
+    out, err = cli(3, states, "--output", "conf", "--output", f"json:{tmp_path / 'out.json'}")
     assert out.startswith("# a\nNCCL_IB_HCA==mlx5_0:1\n")
     assert "\n# b\nNCCL_IB_HCA==irdma0:1\n" in out
     assert "error: c: there is no RDMA device on this node" in err
@@ -240,12 +244,9 @@ def test_variables_of_hosts_that_differ_and_of_one_that_has_none(cli: Cli, tmp_p
 @pytest.mark.parametrize(
     ("args", "part"),
     [
-        (("--format", "env", "--launch"), "--format prints to stdout"),
-        (("--format", "env", "--output", "json"), "--format prints to stdout"),
-        (("--", "train.py"), "need --launch"),
-        (("--master-port", "80"), "80"),
-        (("--launch", "--master-addr", "a b"), "not an address or a host name"),
-        (("--format", "yaml"), "yaml"),
+        (("--output", "env", "--output", "json"), "only one --output can go to stdout"),
+        (("--", "train.py"), "unexpected argument 'train.py'"),
+        (("--output", "yaml"), "yaml"),
     ],
 )
 def test_usage(cli: Cli, args: tuple[str, ...], part: str) -> None:
@@ -266,30 +267,29 @@ def plain(number: int, **device: Any) -> NodeState:
 
 
 def test_without_rdma_the_settings_are_for_tcp(cli: Cli) -> None:
-    out, err = cli(0, {"n1": plain(1), "n2": plain(2)}, "--launch", "--", "train.py")
+    out, err = cli(0, {"n1": plain(1), "n2": plain(2)})
     assert err == ""
     assert "settings of n[1-2]\n    NCCL_SOCKET_IFNAME==ens1\n    GLOO_SOCKET_IFNAME=ens1\n" in out
     assert "interfaces for TCP\n    n1  ens1 10.0.0.1/24  25 Gb/s\n    n2  ens1 10.0.0.2/24  25 Gb/s\n" in out
     assert "note:    n[1-2]: NCCL over TCP: there is no RDMA device on this node" in out
+    out = cli(0, {"n1": plain(1), "n2": plain(2)}, "--", "train.py", verb="launch hosts").out
     assert (
         "NCCL_SOCKET_IFNAME='=ens1' GLOO_SOCKET_IFNAME=ens1 TORCH_NCCL_ASYNC_ERROR_HANDLING=3 torchrun --nnodes 2 "
         "--node-rank 1 --nproc-per-node 1 --master-addr 10.0.0.1 --master-port 29500 train.py\n"
     ) in out
-    assert cli(0, {"n1": plain(1), "n2": plain(2)}, "--format", "conf").out == "NCCL_SOCKET_IFNAME==ens1\n"
-    assert "export GLOO_SOCKET_IFNAME=ens1\n" in cli(0, {"n1": plain(1), "n2": plain(2)}, "--format", "env").out
+    assert cli(0, {"n1": plain(1), "n2": plain(2)}, "--output", "conf").out == "NCCL_SOCKET_IFNAME==ens1\n"
+    assert "export GLOO_SOCKET_IFNAME=ens1\n" in cli(0, {"n1": plain(1), "n2": plain(2)}, "--output", "env").out
 
 
 def test_the_document_of_tcp(cli: Cli) -> None:
-    found = cli(0, {"n1": plain(1), "n2": plain(2)}, "--launch", "--output", "json").document
-    told = found["hosts"]["n2"]["nccl"]
+    told = cli(0, {"n1": plain(1), "n2": plain(2)}, "--output", "json").document["hosts"]["n2"]["nccl"]
     wire = {"netdev": "ens1", "address": "10.0.0.2/24", "line_gbps": 25.0, "mtu": 9000}
     assert (told["interfaces"], told["environment"]) == ([wire], {"GLOO_SOCKET_IFNAME": "ens1"})
     assert (told["variables"], told["ports"]) == ({"NCCL_SOCKET_IFNAME": "=ens1"}, [])
-    assert told["launch"]["environment"]["GLOO_SOCKET_IFNAME"] == "ens1"
 
 
 def test_an_interface_that_is_not_certain_is_an_error(cli: Cli) -> None:
-    out = cli(3, {"n1": plain(1)}, "--launch").out
+    out = cli(3, {"n1": plain(1)}, verb="launch hosts").out
     assert "torchrun --nnodes" not in out
     assert "several interfaces could carry NCCL over TCP (eno1 192.0.1.9/24, ens1 10.0.0.1/24): name one network" in (
         " ".join(out.split())
@@ -302,4 +302,5 @@ def test_a_host_without_a_state_is_not_attempted(cli: Cli, tmp_path: Path) -> No
     states = json.loads((tmp_path / "states.json").read_text())
     del states["hosts"]["n2"]
     (tmp_path / "states.json").write_text(json.dumps(states))
-    assert run(["nccl", "-i", str(tmp_path / "hosts.yaml"), "--state", str(tmp_path / "states.json"), "--launch"]) == 6
+    where = ["-i", str(tmp_path / "hosts.yaml"), "--state", str(tmp_path / "states.json")]
+    assert run(["launch", "hosts", *where]) == 6

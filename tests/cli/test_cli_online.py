@@ -167,7 +167,7 @@ def test_remove_speaks_of_what_was_chosen(way: str, hosts: str, played: Played, 
     nodes = played(lambda verb: run_of(verb, host("lab1", "ok", checks=())))
     told = exits(0, "remove", "-i", hosts, "--only", "wheels", way)
     assert nodes.asked[0].removing
-    assert told.out.splitlines()[-1] == "OK, 1 host without gpuready's wheels"
+    assert told.out.splitlines()[-1] == "OK: 1 host without gpuready's wheels"
 
 
 def test_yes_applies_at_once(hosts: str, played: Played) -> None:
@@ -248,7 +248,7 @@ def test_detailed_exitcode(hosts: str, played: Played) -> None:
 
 def test_probe_is_json_and_judges_nothing(hosts: str, played: Played, exits: Exits) -> None:
     played(differing)
-    one = json.loads(exits(0, "probe", "-i", hosts).out)["hosts"]["lab1"]
+    one = json.loads(exits(0, "record", "-i", hosts).out)["hosts"]["lab1"]
     assert (one["outcome"], one["components"], one["checks"]) == ("ok", [], [])
     assert one["state"]["masked"] and one["state"]["kernel"] == STATE.kernel
 

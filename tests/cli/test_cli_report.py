@@ -65,7 +65,7 @@ def test_it_counts_hosts_as_the_run_did(verb: str, exits: Exits, tmp_path: Path)
 
 
 def test_it_says_what_the_run_itself_said(exits: Exits) -> None:
-    counts = "NOT OK: 2 hosts: all 2 FAILED; level effective, 0 GPU checks"
+    counts = "NOT OK: 2 hosts: all 2 FAILED; level effective, no GPU was tested"
     assert exits(0, "report", DATA).out.splitlines()[-1] == f"{counts}; exit 1 (a host failed)"
 
 

@@ -92,14 +92,14 @@ def test_hosts_are_listed_by_shard(where: tuple[object, ...], exits: Exits) -> N
 
 @pytest.mark.parametrize("argv", [
     ("plan",), ("apply", "--yes"), ("verify",), ("verify", "--level", "stress"), ("remove", "--yes"), ("status",),
-    ("probe", "--output", "human"), ("inventory",), ("compat", "--image-cuda", "12.4.1"), ("docker-args",),
+    ("record", "--output", "human"), ("inventory",), ("compat", "--image-cuda", "12.4.1"), ("render", "docker"),
 ], ids=" ".join)  # fmt: skip
 def test_an_empty_shard_has_nothing_to_do(argv: tuple[str, ...], where: tuple[object, ...], exits: Exits) -> None:
     told = exits(0, *argv, *where[:2], "--shard", "2/3", "--limit", "gpu04,web")
     listed = "0 hosts chosen, 0 skipped (shard 2/3)"
     assert (listed if argv[0] == "inventory" else "OK: nothing to do, shard 2/3 has no host") in told.out
     assert not told.err
-    argv = argv[:1] if argv[0] == "probe" else argv
+    argv = argv[:1] if argv[0] == "record" else argv
     found = exits(0, *argv, *where[:2], "--shard", "2/3", "--limit", "gpu04,web", "--output", "json").document
     assert found["hosts"] == {} and found["shard"]["hosts"] == {"gpu04": 3}
 

@@ -15,8 +15,8 @@ HOSTS = "all:\n  hosts:\n    gpu[01:02]:\n  vars:\n    gpuready: {hardware: {gpu
 
 
 def recorded(**hosts: object) -> dict[str, Any]:
-    """As ``gpuready probe`` writes it, without what ``--state`` does not read."""
-    return {"schema": "gpuready/result/1", "verb": "probe", "hosts": {name: {"state": s} for name, s in hosts.items()}}
+    """As ``gpuready record`` writes it, without what ``--state`` does not read."""
+    return {"schema": "gpuready/result/1", "verb": "record", "hosts": {name: {"state": s} for name, s in hosts.items()}}
 
 
 class Files:

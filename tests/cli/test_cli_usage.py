@@ -34,21 +34,19 @@ def inventory(tmp_path: Path) -> Path:
 
 
 USAGE: tuple[tuple[list[str], str], ...] = (
-    ([], "Missing command"),
     (["plan"], "no inventory: -i is missing"),
     (["verify"], "no inventory: -i is missing"),
-    (["probe"], "no inventory: -i is missing"),
+    (["record"], "no inventory: -i is missing"),
     (["stress", "-i", "HOSTS", "--passive"], "--level stress needs the nodes: leave out --passive"),
     (["apply", "--yes"], "no inventory: -i is missing"),
     (["trust", "--yes"], "no inventory: -i is missing"),
     (["plan", "--bogus"], "--bogus"),
     (["--bogus", "plan"], "--bogus"),
     (["plan", "surplus", "-i", "HOSTS"], "surplus"),
+    (["plan", "gpu01"], "did you mean: gpuready plan -i gpu01,"),
     (["plan", "hosts.yaml"], "did you mean: gpuready plan -i hosts.yaml"),
     (["verify", "-i", "a b.yaml", "c.yaml", "d.yaml"], "gpuready verify -i 'a b.yaml' -i c.yaml -i d.yaml"),
-    (["example", "ddp", "hosts.yaml"], "did you mean: gpuready example ddp -i hosts.yaml"),
-    (["nccl", "hosts.yaml"], "no inventory: -i is missing"),
-    (["example", "ddp", "--launch", "hosts"], "gpuready example ddp -i hosts.yaml"),
+    (["nccl", "hosts.yaml"], "did you mean: gpuready nccl -i hosts.yaml"),
     (["example"], "gpuready example --help"),
     (["rdma", "attach"], "gpuready rdma attach --help"),
     (["init", "a.yaml", "b.yaml"], "gpuready init --help"),
@@ -56,6 +54,11 @@ USAGE: tuple[tuple[list[str], str], ...] = (
     (["-i", "HOSTS", "plan"], "options stand after the command: gpuready plan -i hosts.yaml"),
     (["pln", "-i", "HOSTS"], "did you mean 'plan'?"),
     (["status"], "no inventory: -i is missing"),
+    (["doctor"], "fix:     gpuready verify"),
+    (["apply", "--check"], "fix:     gpuready plan shows what apply would change"),
+    (["plan", "-u", "root"], "fix:     -e ansible_user=NAME"),
+    (["apply", "-f", "5"], "fix:     --parallel NUMBER"),
+    (["nccl", "--format", "env"], "fix:     --output FORMAT"),
     (["fabric"], "no inventory: -i is missing"),
     (["fabric", "-i", "HOSTS", "--pairs", "some"], "--pairs some"),
     (["fabric", "-i", "HOSTS", "--tests", "rpign"], "did you mean 'rping'?"),
@@ -78,7 +81,6 @@ USAGE: tuple[tuple[list[str], str], ...] = (
     (["plan", "-i", "HOSTS", "--batch", "half"], "--batch half: not a batch size"),
     (["apply", "-i", "HOSTS", "--yes", "--max-fail", "-1"], "--max-fail -1: not a number of hosts"),
     (["plan", "-i", "HOSTS", "--max-fail", "1"], "--max-fail"),
-    (["rdma"], "Missing command"),
     (["rdma", "list"], "no inventory: -i is missing"),
     (["rdma", "move", "lab1", "-i", "HOSTS"], "move"),
     (["rdma", "attach", "-i", "HOSTS", "--container", "c", "--device", "d"], "HOST"),
@@ -91,13 +93,33 @@ USAGE: tuple[tuple[list[str], str], ...] = (
     (["rdma", "attach", "lab1", "-i", "HOSTS", "--container", "c", "--engine", "lxc", "--netdev", "d"], "docker"),
     (["rdma", "detach", "lab1", "-i", "HOSTS", "--yes"], "--container NAME, --device DEV or --netdev IF"),
     (["rdma", "detach", "lab1", "-i", "HOSTS", "--device", "mlx5_0"], "needs --yes"),
-    (["render"], "gpuready render --help"),
-    (["render", "nagios"], "nagios"),
-    (["render", "prometheus"], "gpuready render prometheus -i hosts.yaml"),
-    (["rdma", "list", "--list-hosts"], "gpuready rdma list -i hosts.yaml"),
+    (["render", "nagios"], "there are: cloud-init, docker, "),
+    (["render", "prometheus"], "gpuready render prometheus -i FILE"),
+    (["rdma", "list", "--list-hosts"], "gpuready rdma list -i FILE"),
     (["explain", "libcuda.ldcach"], "did you mean 'libcuda.ldcache'?"),
     (["schema", "reslt"], "result"),
 )
+
+
+def test_hosts_yaml_of_this_directory_is_the_inventory(
+    inventory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exits: Exits
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert exits(0, "plan", "--list-hosts").out == "lab1\n"
+    inventory.rename(tmp_path / "other.yaml")
+    told = exits(64, "plan", "--list-hosts").err
+    assert "-i is missing, and there is no hosts.yaml here" in told and "gpuready init writes hosts.yaml" in told
+
+
+def test_an_address_needs_no_comma(exits: Exits) -> None:
+    assert exits(0, "plan", "-i", "198.18.0.6", "-i", "2001:db8::7", "--list-hosts").out == "198.18.0.6\n2001:db8::7\n"
+    assert "with a comma: -i gpu01," in exits(5, "plan", "-i", "gpu01").err
+
+
+@pytest.mark.parametrize("argv", [[], ["render"], ["launch"], ["rdma"]], ids=" ".join)
+def test_a_bare_command_prints_its_help_and_is_64(argv: list[str], exits: Exits) -> None:
+    told = exits(64, *argv)
+    assert told.out == "" and told.err == exits(0, *argv, "--help").out
 
 
 @pytest.mark.parametrize(("argv", "words"), USAGE, ids=lambda value: " ".join(value) if isinstance(value, list) else "")
@@ -105,7 +127,7 @@ def test_usage_errors_are_64_and_valid_json(argv: list[str], words: str, invento
     argv = [str(inventory) if word == "HOSTS" else word for word in argv]
     told = exits(64, *argv)
     assert words in told.err and told.err.startswith("error: ") and "Traceback" not in told.err
-    assert told.out == "" or argv[0] == "probe" or "jsonl" in argv
+    assert told.out == "" or argv[0] == "record" or "jsonl" in argv
     found = exits(64, *argv, "--output=json").document
     assert found["error"]["kind"] == "usage" and found["exit_code"] == 64 and found["hosts"] == {}
 
@@ -119,7 +141,7 @@ BAD_INVENTORIES = (
 
 
 @pytest.mark.parametrize(("text", "words"), BAD_INVENTORIES)
-@pytest.mark.parametrize("verb", ["plan", "verify", "probe", "apply"])
+@pytest.mark.parametrize("verb", ["plan", "verify", "record", "apply"])
 def test_bad_inventories_are_5(verb: str, text: str, words: str, inventory: Path, exits: Exits) -> None:
     inventory.write_text(text)
     told = exits(5, verb, "-i", str(inventory), "--output", "json", *(["--yes"] if verb == "apply" else []))
@@ -186,7 +208,7 @@ PARSERS = {"yaml", "tomlkit", "packaging", "rich", "gevent", "paramiko"}
 RESULT = {"gpuready.result.document", "gpuready.fabric.verdict"}
 COMPONENTS = {"pydantic", "gpuready.node", "gpuready.catalogue", "gpuready.result.mask"}
 LIGHT: tuple[tuple[list[str], set[str]], ...] = (
-    *(([*verb, "--help"], RUN | COMPONENTS) for verb in ([], ["plan"], ["apply"], ["verify"], ["probe"], ["remove"])),
+    *(([*verb, "--help"], RUN | COMPONENTS) for verb in ([], ["plan"], ["apply"], ["verify"], ["record"], ["remove"])),
     (["--version"], RUN | COMPONENTS),
     # pydantic looks for plugins in all installed packages when it builds its first model.
     (["explain"], RUN | PARSERS | RESULT | {"pydantic.plugin._loader"}),

@@ -162,7 +162,7 @@ def test_a_training_that_did_not_run_proves_nothing(answers: list[Answer] | None
 
 
 def test_the_measured_script_is_that_of_the_example() -> None:
-    plain, measured = (resources.document("verbs/render/ddp.py", measure=each) for each in (False, True))
+    plain, measured = (resources.document("verbs/example/ddp.py", measure=each) for each in (False, True))
     compile(measured, "ddp.py", "exec")
     checkpoint = plain[plain.index("def load(") : plain.index("def train(")]
     left = [line.strip() for line in plain.replace(checkpoint, "").splitlines() if line not in measured.splitlines()]

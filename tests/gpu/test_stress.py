@@ -20,7 +20,7 @@ from gpuready.contract.check import Verdict
 from gpuready.gpu.stress import CHECKS, NO_TORCH, Node, Nodes, node, summary
 from gpuready.gpu.stress_figures import FORMATS, Figure, Gpu, Product, cards, floor, floor_of_node, measured, outliers
 from gpuready.gpu.thresholds import load
-from gpuready.inventory.extra import Extra, extra_values
+from gpuready.inventory.extra import Extra
 from gpuready.inventory.hosts import load as load_hosts
 from gpuready.model.spec import NodeSpec
 from gpuready.result.changes import changes, human
@@ -419,7 +419,7 @@ def test_options_that_make_no_sense_are_refused(words: list[str], says: str, exi
 
 
 def test_the_level_of_the_command_line_is_that_of_the_spec() -> None:
-    (entry,) = load_hosts(["a,"], extra=extra_values([Extra("verify.level=smoke", "--level")])).chosen
+    (entry,) = load_hosts(["a,"], extra=[Extra("verify.level=smoke", "--level")]).chosen
     assert entry.spec.verify.level == "smoke"
     with pytest.raises(SpecErrors, match="gpuready verify -i INVENTORY --level stress"):
-        load_hosts(["a,"], extra=extra_values([Extra("verify.level=stress", "-e")]))
+        load_hosts(["a,"], extra=[Extra("verify.level=stress", "-e")])

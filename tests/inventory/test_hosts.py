@@ -235,8 +235,8 @@ def gpuready(*runs: list[str]) -> list[tuple[int, dict[str, Any]]]:
 
 
 ONLINE: list[list[str]] = [
-    ["plan"], ["apply", "--yes"], ["verify"], ["probe"], ["remove", "--yes"], ["nccl"], ["fabric"], ["docker-args"],
-    ["compat", "--image-cuda", "12.4.1"], ["rdma", "list"],
+    ["plan"], ["apply", "--yes"], ["verify"], ["record"], ["remove", "--yes"], ["nccl"], ["fabric"],
+    ["compat", "--image-cuda", "12.4.1"], ["rdma", "list"], ["render", "docker"],
 ]  # fmt: skip
 
 

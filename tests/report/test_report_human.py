@@ -1,15 +1,18 @@
 """The human report, word for word. After a wanted change, ``python tests/report/test_report_human.py`` updates it."""
 
 import re
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from gpuready.base.errors import ConvergeError, UnreachableError
+from gpuready.base.errors import ConvergeError, UnreachableError, Where
 from gpuready.base.host_list import hostlist
 from gpuready.contract.check import fail
 from gpuready.contract.compare import Comparison
+from gpuready.inventory.groups import Graph
+from gpuready.inventory.patterns import select
 from gpuready.result.exitcode import exit_code
 from gpuready.result.human import human
 from gpuready.result.model import Run
@@ -24,6 +27,7 @@ from tests.report.test_report_runs import (
     UNSEEN,
     check,
     component,
+    differing,
     host,
     run,
     sample,
@@ -51,6 +55,29 @@ def test_word_for_word(name: str) -> None:
     assert printable(human(sample(name), CODES[name])) == (GOLDEN / f"{name}.txt").read_text("utf-8")
 
 
+def test_the_hosts_to_repeat_it_on_are_shown_whole() -> None:
+    hosts = [differing(f"rack{rack:02}-gpu{at:02}.example.com") for rack in range(30) for at in range(4)]
+    for made in hosts[::3]:
+        made.outcome = "failed"
+    told = human(run("apply", *hosts), 1)
+    (again,) = [line for line in told.splitlines() if line.startswith("again:")]
+    (option, pattern) = shlex.split(again.removeprefix("again:"))
+    graph = Graph()
+    for made in hosts:
+        graph.add_host(made.name, graph.groups["ungrouped"], Where("test"))
+    assert option == "--limit" and select(graph, [pattern], []) == [made.name for made in hosts[::3]]
+
+
+def test_after_a_confirmed_plan_the_differences_are_not_shown_again() -> None:
+    made = sample("failed")
+    whole = human(made, 1)
+    made.diff_shown = True
+    short = human(made, 1)
+    assert "toolkit.nvidia-container-toolkit: 1.18.2-1" in whole and "->" not in short and "impact:" not in short
+    for line in ("toolkit: changed on gpu01", "docker: failed on gpu01", "  fix:     journalctl -u docker -n 50"):
+        assert f"{line}\n" in short
+
+
 @pytest.mark.parametrize("name", CODES)
 def test_colour_adds_nothing_but_colour(name: str) -> None:
     plain = printable(human(sample(name), CODES[name]))
@@ -61,12 +88,13 @@ def test_colour_adds_nothing_but_colour(name: str) -> None:
 
 @pytest.mark.parametrize("name", CODES)
 def test_ready_is_said_only_where_every_host_showed_a_gpu(name: str) -> None:
-    assert human(sample(name), CODES[name]).splitlines()[-1].startswith("ready") == (name in ("proven", "warnings"))
+    last = human(sample(name), CODES[name]).splitlines()[-1]
+    assert (" ready; " in last) == (name in ("proven", "warnings"))
 
 
 def test_a_converged_plan_with_failing_checks_does_not_say_ok() -> None:
     last = human(run("plan", host("a", checks=(STUB,))), 0).splitlines()[-1]
-    assert last == "nothing to change, but 1 check failed; level config, 0 GPU checks"
+    assert last == "nothing to change, but 1 check failed; level config, no GPU was tested"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +108,7 @@ def test_a_converged_plan_with_failing_checks_does_not_say_ok() -> None:
 @pytest.mark.parametrize("verb", ["plan", "remove"])  # as plan it is a dry run
 def test_the_end_of_a_remove_speaks_of_what_was_chosen(verb: str, selected: frozenset[str] | None, whose: str) -> None:
     back = replace(run(verb, host("a", checks=())), removing=True, selected=selected)
-    assert human(back, 0).splitlines()[-1] == f"OK, 1 host without {whose}"
+    assert human(back, 0).splitlines()[-1] == f"OK: 1 host without {whose}"
     more = replace(run("plan", host("a", "would_change", component(TOOLKIT))), removing=True, selected=selected)
     assert human(more, 0).splitlines()[-1].startswith("1 host: 1 would change, nothing was changed")
 

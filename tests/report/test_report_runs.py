@@ -139,7 +139,9 @@ def host(
 def run(verb: str, *hosts: HostResult, interrupted: bool = False) -> Run:
     """A run of a second and a half."""
     error = INTERRUPTED if interrupted else None
-    return Run(verb, list(hosts), error=error, seconds=1.5, source="hosts.yaml", part=part_of(verb))
+    made = Run(verb, list(hosts), error=error, seconds=1.5, source="hosts.yaml", part=part_of(verb))
+    made.choice = "-i hosts.yaml"
+    return made
 
 
 def differing(name: str, *checks: CheckResult) -> HostResult:
@@ -201,7 +203,7 @@ RUNS: dict[str, tuple[int, str, Callable[[], list[HostResult]]]] = {
     "differs": (3, "verify", lambda: [differing("gpu01", DIFFERS, STUB, UNSEEN), host("gpu02", checks=(STUB,))]),
     "uncomparable": (1, "plan", lambda: [blocked("would_change", component(TOOLKIT))]),
     "blind": (3, "verify", lambda: [blocked("failed")]),
-    "probed": (0, "probe", lambda: [host("gpu01", checks=())]),
+    "probed": (0, "record", lambda: [host("gpu01", checks=())]),
     "host-bug": (70, "plan", lambda: [host("gpu01", "failed", error=BugError("KeyError: 'x'"))]),
     "interrupted-late": (130, "apply", lambda: [
         host("gpu01", "changed", component(DOCKER, changed=True)),
@@ -227,7 +229,7 @@ def sample(name: str) -> Run:
         return Run(verb, error=INTERRUPTED if error is None else Error.of(error))
     _, verb, hosts = RUNS[name]
     made = run(verb, *hosts(), interrupted=name == "interrupted-late")
-    for host in made.hosts if verb == "probe" else ():
+    for host in made.hosts if verb == "record" else ():
         host.parts["state"] = host.state
     return made
 
@@ -261,17 +263,18 @@ def test_what_is_unknown_of_an_advisory_check_is_a_note() -> None:
 
 def test_apply_calls_ready_what_verify_passes_and_nothing_else() -> None:
     examined = STATE.model_copy(update={"active": {"done": Answer()}})
-    for state, checks, word in (
-        (examined, (LOADED, COUNTED), "ready"),
-        (STATE, (LOADED, COUNTED), "OK"),  # nothing changed, so the active checks did not run
-        (examined, (LOADED, UNSEEN), "OK"),
-        (examined, (LOADED, replace(UNSEEN, advisory=True)), "ready"),
+    for state, checks, ready in (
+        (examined, (LOADED, COUNTED), True),
+        (STATE, (LOADED, COUNTED), False),  # nothing changed, so the active checks did not run
+        (examined, (LOADED, UNSEEN), False),
+        (examined, (LOADED, replace(UNSEEN, advisory=True)), True),
     ):
         done = run("apply", host("gpu01", "changed", checks=checks))
         done.hosts[0].read(state)
-        assert human(done, exit_code(done)).splitlines()[-1].startswith(f"{word}, "), (state.active, checks)
+        words = "is ready" if ready else "matches its spec"
+        assert human(done, exit_code(done)).splitlines()[-1].startswith(f"OK: 1 node {words}; "), (state.active, checks)
         done.verb = "verify"
-        assert word != "ready" or exit_code(done) == 0
+        assert not ready or exit_code(done) == 0
 
 
 def test_the_worst_code_wins() -> None:

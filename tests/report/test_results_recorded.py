@@ -46,4 +46,5 @@ def test_every_part_of_the_document_is_recorded() -> None:
     """So a key that gets another form is found out."""
     assert len(MADE_UP) >= 10
     hosts = [host for name in RECORDED for host in recorded(name)["hosts"].values()]
-    assert {"images", "nccl", "docker_args", "state", "attached", "reason"} <= {key for host in hosts for key in host}
+    keys = {key for host in hosts for key in host}
+    assert {"images", "nccl", "docker_run", "launch", "state", "attached", "reason"} <= keys

@@ -80,9 +80,9 @@ def _at(state: Any, path: tuple[Any, ...]) -> str:
 RUNS = [
     *(f"{verb} --output {form} --color always" for verb in ("plan", "verify") for form in (*FORMS, "github", "gitlab")),
     *(f"nccl --output {form} --color always" for form in FORMS),
-    *(f"nccl --format {form}" for form in ("env", "conf", "docker", "k8s")),
-    "nccl --launch",
-    "docker-args --color always",
+    *(f"nccl --output {form}" for form in ("env", "conf", "docker", "kubernetes")),
+    "launch hosts",
+    "render docker --color always",
     "compat --image-cuda 12.4.1",
     *(f"{verb} --output junit" for verb in ("plan", "verify", "nccl", "compat --image-cuda 12.4.1")),
 ]
@@ -131,7 +131,7 @@ def test_no_control_character_of_a_node_reaches_the_terminal(whole: bool, tmp_pa
 
 
 @pytest.mark.fault("D8")
-@pytest.mark.parametrize("form", ["env", "conf", "docker", "k8s"])
+@pytest.mark.parametrize("form", ["env", "conf", "docker", "kubernetes"])
 @pytest.mark.parametrize("name", ["mlx5\x1b[2J", "mlx5\nLD_PRELOAD=/x", "mlx5$(id)", "mlx5'; id; '"])
 def test_a_device_whose_name_is_no_plain_word_is_in_no_setting(
     form: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -139,7 +139,7 @@ def test_a_device_whose_name_is_no_plain_word_is_in_no_setting(
     (tmp_path / "hosts.yaml").write_text(INVENTORY)
     (tmp_path / "state.json").write_text(node(1, device=name).model_dump_json())
     where = ["-i", str(tmp_path / "hosts.yaml"), "--state", str(tmp_path / "state.json")]
-    assert run(["nccl", *where, "--format", form]) == 3
+    assert run(["nccl", *where, "--output", form]) == 3
     told = capsys.readouterr()
     assert told.out == "" and "\x1b" not in told.err and ("cannot be used" in told.err or "no RDMA device" in told.err)
 

@@ -290,7 +290,7 @@ def test_a_process_in_state_d_costs_the_probe_its_limit_and_no_more(
     m.script("/usr/local/bin/nvidia-smi", "#!/bin/sh\nexec sleep 7171\n")
     driver = tmp_path / "frozen.py"
     driver.write_text(_FROZEN_SMI)
-    words, pipe = [sys.executable, str(driver), "probe", "-i", str(m.where()), "--output", "json"], subprocess.PIPE
+    words, pipe = [sys.executable, str(driver), "record", "-i", str(m.where()), "--output", "json"], subprocess.PIPE
     process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True)
     sleeping = ["sleep", "7171"]
     until(lambda: processes.matching(lambda argv: argv == sleeping), 10, "nvidia-smi runs")

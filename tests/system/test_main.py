@@ -122,7 +122,7 @@ def test_only_the_host_that_differs_is_changed(node: Node, fresh: Hosts) -> None
 def test_a_recorded_state_is_judged_without_a_connection(node: Node, tmp_path: Path) -> None:
     docker = {"default_runtime": True, "shm_size": "256m"}
     wanted = node.with_spec(toolkit={"version": "1.19.1"}, runtimes={"docker": docker})
-    probed = wanted.call("probe")
+    probed = wanted.call("record")
     assert probed.host()["execs"] == 1
     states = tmp_path / "states.json"
     states.write_text(probed.stdout, "utf-8")

@@ -54,7 +54,7 @@ def test_it_leaves_nothing_behind(distro: str, shared: Hosts) -> None:
     node = shared(distro)
     before = memory(node), modules(node), listing(node)
     running = processes(node)
-    node.call("probe")
+    node.call("record")
     await_processes(node, running)
     assert memory(node) - before[0] == set()
     assert modules(node) == before[1]

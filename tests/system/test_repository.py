@@ -156,7 +156,7 @@ def test_a_proxy_is_used_and_its_password_stays_secret(fresh: Hosts) -> None:
         others = "find / -xdev -type f -readable -size -1024k 2>/dev/null | xargs -r -d '\\n' grep -ls -e {}"
         for secret in (PASSWORD, *hashes):
             assert node.run(others.format(secret), user="gpu", check=False).stdout == ""
-        run("probe")
+        run("record")
         run("verify", "--passive")
         plan = run("plan", value=url.replace(PASSWORD, "another"))
         assert '"actual": "(another secret)", "expected": "(secret)"' in " ".join(plan.split())

@@ -21,7 +21,7 @@ def test_both_say_the_same(gpuready: Gpuready, tmp_path: Path) -> None:
     for words, json_output, code in (
         (("verify", "--passive"), True, 4),
         (("remove", "--dry-run"), True, 4),
-        (("probe",), True, 4),
+        (("record",), True, 4),
         (("apply",), True, 64),
         (("explain", "libcuda.ldcache"), False, 0),
         (("--version",), False, 0),

@@ -56,7 +56,7 @@ def test_the_probe_reads_a_table_whose_empty_slots_answer_einval(
     for attribute in ("types", "ndevs"):
         done = node.run(f"cat {PORT}/gid_attrs/{attribute}/1000", check=False)
         assert (done.returncode, "Invalid argument" in done.stderr) == (1, True)
-    state = NodeState.model_validate(gpuready("probe", inventory=inventory(node)).host()["state"])
+    state = NodeState.model_validate(gpuready("record", inventory=inventory(node)).host()["state"])
     taken = {path.rpartition("/")[2] for path in state.rdma if path.startswith(f"{PORT}/gids/")}
     listed = node.run(f"grep -LE '^(0000:){{7}}0000$' {PORT}/gids/*").stdout.split()
     assert taken == {path.rpartition("/")[2] for path in listed}
@@ -72,14 +72,14 @@ def test_the_probe_reads_a_table_whose_empty_slots_answer_einval(
 
 def test_settings_of_the_only_port_and_the_launch_line(node: VM, gpuready: Gpuready, inventory: Inventories) -> None:
     """eth0 has the default route and SSH, so eth1 is the fabric's without a word in the spec."""
-    result = gpuready("nccl", "--launch", "--nproc-per-node", "1", inventory=inventory(node), code=0)
-    told = result.host()["nccl"]
+    told = gpuready("nccl", inventory=inventory(node), code=0).host()["nccl"]
     (port,) = told["ports"]
     assert (port["port"], port["address"], port["netdev"]) == ("rxe0:1", node.wire, "eth1")
     assert str(port["gid_index"]) == index_of(node, node.wire)
     assert told["variables"]["NCCL_IB_HCA"] == "=rxe0:1"
-    assert told["launch"]["argv"][:9:2] == ["torchrun", "1", "0", "1", node.wire]
-    text = gpuready("nccl", "--format", "env", inventory=inventory(node), check_json=False)
+    launched = gpuready("launch", "hosts", "--nproc-per-node", "1", inventory=inventory(node), code=0)
+    assert launched.host()["launch"]["argv"][:9:2] == ["torchrun", "1", "0", "1", node.wire]
+    text = gpuready("nccl", "--output", "env", inventory=inventory(node), check_json=False)
     printed = node.run(f'{text.stdout}\nprintf \'%s \' "$NCCL_IB_HCA" "$NCCL_SOCKET_IFNAME"').stdout
     assert printed == "=rxe0:1 =eth1 "
 

@@ -8,13 +8,16 @@ _NUMBERED = re.compile(r"([^.]*?)(\d+)(\D*?(?:\..*)?)")
 _MOST = 12
 
 
-def hostlist(names: Iterable[str]) -> str:
-    """Fold runs of numbers in the names and keep their order. A very long list ends with the number of names left."""
+def hostlist(names: Iterable[str], *, whole: bool = False) -> str:
+    """Fold runs of numbers in the names and keep their order.
+
+    A very long list ends with the number of names left, unless ``whole``: then it is a pattern for ``--limit``.
+    """
     series: dict[tuple[str, str, int], list[str]] = {}
     for name in dict.fromkeys(names):
         series.setdefault(_key(name), []).append(name)
     _join_padded(series)
-    if len(series) <= _MOST + 1:
+    if whole or len(series) <= _MOST + 1:
         return ",".join(_fold(key, members) for key, members in series.items())
     shown = list(series.items())[:_MOST]
     more = sum(len(members) for members in series.values()) - sum(len(members) for _, members in shown)

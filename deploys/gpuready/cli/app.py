@@ -13,32 +13,62 @@ from gpuready.cli.output import begin
 from gpuready.cli.sink import say, sinks
 from gpuready.result.exitcode import MEANING
 
-#: Each is a folder of verbs/, whose command is imported when the verb is used.
-VERBS = {
-    "init": "Write an inventory to begin with.",
-    "trust": "Store the SSH host keys of the hosts.",
-    "inventory": "Show hosts, groups and specs, without connecting.",
-    "plan": "Show what apply would change.",
-    "apply": "Change the nodes to match their spec, then verify.",
-    "verify": "Check every node against its spec.",
-    "status": "Show when each node was last converged, by which release and spec.",
-    "remove": "Restore what was there before gpuready.",
-    "probe": "Print the state of the nodes as JSON.",
-    "explain": "Explain an error message, a check or a component.",
-    "fabric": "Test RDMA or TCP between the hosts.",
-    "rdma": "Move an RDMA device into a container, or back.",
-    "nccl": "Print NCCL settings and torchrun lines.",
-    "compat": "Predict whether an image runs on a host.",
-    "docker-args": "Print docker run options for each host.",
-    "render": "Print configuration for monitoring, Kubernetes, Slurm or a cloud.",
-    "example": "Print a training script for several nodes, or its launcher.",
-    "report": "Show a result in any format, what changed between two, or shards as one.",
-    "history": "Show since when hosts and checks are as they are.",
-    "completion": "Print a shell completion script.",
-    "schema": "Print the JSON Schema of the inventory or of the result.",
+#: Verbs by what they are for. Each is a folder of verbs/, whose command is imported when the verb is used.
+GROUPS = {
+    "Start": {
+        "init": "Write an inventory to begin with.",
+        "trust": "Store the SSH host keys of the hosts.",
+        "inventory": "Show hosts, groups and specs, without connecting.",
+    },
+    "Change": {
+        "plan": "Show what apply would change.",
+        "apply": "Change the nodes to match their spec, then verify.",
+        "remove": "Restore what was there before gpuready.",
+        "rdma": "Move an RDMA device into a container, or back.",
+    },
+    "Check": {
+        "verify": "Check every node against its spec.",
+        "fabric": "Test RDMA or TCP between the hosts.",
+        "status": "Show when each node was last converged, by which release and spec.",
+        "history": "Show since when hosts and checks are as they are.",
+    },
+    "Ask": {
+        "explain": "Explain an error message, a check or a component.",
+        "compat": "Predict whether an image runs on a host.",
+        "nccl": "Show the NCCL settings of each host.",
+        "report": "Show a result in any format, what changed between two, or shards as one.",
+    },
+    "Print": {
+        "render": "Print configuration for Docker, Kubernetes, Slurm, monitoring or a cloud.",
+        "launch": "Print what starts a training on several nodes.",
+        "example": "Print a training script for several nodes.",
+        "record": "Print the state of the nodes as JSON, for --state.",
+        "schema": "Print the JSON Schema of the inventory or of the result.",
+        "completion": "Print a shell completion script.",
+    },
 }
+VERBS = {name: text for group in GROUPS.values() for name, text in group.items()}
 #: Short names, and what they stand for.
 ALIASES = {"stress": ("verify", "--level", "stress")}
+#: Commands of Ansible, terraform and others, and what to use here.
+OTHERS = {
+    "list": "gpuready inventory shows hosts and specs; --list-hosts prints their names",
+    "hosts": "gpuready inventory shows hosts and specs; --list-hosts prints their names",
+    "check": "gpuready plan shows what would change; gpuready verify tests the nodes",
+    "diff": "gpuready plan shows what would change; gpuready report BEFORE AFTER compares two results",
+    "test": "gpuready verify",
+    "doctor": "gpuready verify; gpuready explain says what a message or a check means",
+    "ping": "gpuready status connects to each host, and changes nothing",
+    "setup": "gpuready record prints the state of the nodes",
+    "facts": "gpuready record prints the state of the nodes",
+    "show": "gpuready report RESULT.json, or gpuready inventory",
+    "run": "gpuready apply",
+    "converge": "gpuready apply",
+    "deploy": "gpuready apply",
+    "install": "gpuready apply",
+    "destroy": "gpuready remove",
+    "rollback": "gpuready remove restores what was there before gpuready",
+}
 #: The variable by which a shell asks for words.
 COMPLETING = "_GPUREADY_COMPLETE"
 
@@ -57,7 +87,8 @@ HELP = """Prepare GPU nodes for containers and multi-node training, over SSH, an
   gpuready explain libcuda.ldcache              what a check means, and how to fix it
   gpuready compat --driver 535.54.03 --gpu 'NVIDIA L4' --image-cuda 12.6.3
                                                 will this image run?
-  gpuready nccl   -i hosts.yaml --launch        NCCL settings, and a torchrun line for each host
+  gpuready launch hosts -i hosts.yaml -- train.py
+                                                a torchrun line for each host, with its NCCL settings
 """
 
 
@@ -73,6 +104,8 @@ class Verbs(click.Group):
         if name == "help":
             return click.Command(name, params=[click.Argument(["words"], nargs=-1)], callback=_tell_help)
         if name not in VERBS:
+            if name in OTHERS:
+                raise UsageError(f"no command {name!r}", remedy=OTHERS[name])
             raise UsageError(f"no command {name!r}{did_you_mean(name, VERBS)}", remedy=f"there are: {', '.join(VERBS)}")
         command: click.Command = importlib.import_module(f"gpuready.verbs.{name.replace('-', '_')}.command").command
         return command
@@ -90,8 +123,10 @@ class Verbs(click.Group):
         return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+        width = max(map(len, VERBS))
+        for title, group in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in group.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Exit codes"):
@@ -125,7 +160,7 @@ def _named(package: str) -> str:
     cls=Verbs,
     help=HELP,
     context_settings={"help_option_names": ["-h", "--help"]},
-    no_args_is_help=False,
+    no_args_is_help=True,
     invoke_without_command=False,
 )
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_versions,

@@ -56,7 +56,9 @@ def _ask_first(wanted: Request, act: Act) -> Run:
     say(human(planned, 0, color=use_color(wanted.color, sys.stderr)), err=True)
     try:
         if click.confirm(f"Change {count(len(changing), 'host')}?", err=True):
-            return act(wanted)
+            run = act(wanted)
+            run.diff_shown = sys.stdout.isatty()
+            return run
     except click.Abort:
         planned.interrupt()
     planned.verb, planned.refused_by_user = wanted.verb, not planned.interrupted

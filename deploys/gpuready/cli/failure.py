@@ -25,9 +25,13 @@ def failed(argv: Sequence[str], error: Exception) -> int:
     """Any exception; a traceback is shown for our own bugs only."""
     if isinstance(error, GpureadyError):
         told = error
+    elif isinstance(error, click.exceptions.NoArgsIsHelpError):
+        complain(f"{error.format_message()}\n")
+        return UsageError.exit_code
     elif isinstance(error, click.ClickException):
-        message = error.format_message().rstrip(".") or type(error).__name__
-        told = UsageError(message, remedy=_remedy(argv, error))
+        told = _other_option(error) or UsageError(
+            error.format_message().rstrip(".") or type(error).__name__, remedy=_remedy(argv, error)
+        )
     else:
         import traceback
 
@@ -73,10 +77,37 @@ def _color(argv: Sequence[str]) -> str:
     return last if last in ("always", "never") else "auto"
 
 
+#: Options of Ansible, terraform and others, and what to use here.
+OTHERS = {
+    ("--check", "-C", "--dry-run"): "gpuready plan shows what apply would change; remove and rdma have --dry-run",
+    ("--diff", "-D"): "gpuready plan shows each difference",
+    ("--auto-approve", "-auto-approve", "--force"): "--yes: do not ask",
+    ("--forks", "-f"): "--parallel NUMBER",
+    ("--user", "-u"): "-e ansible_user=NAME, -i NAME@HOST, or ansible_user in the inventory",
+    ("--private-key", "--key-file"): "-e ansible_ssh_private_key_file=PATH, or IdentityFile in ~/.ssh/config",
+    ("--become", "-b"): "leave it out: gpuready uses sudo if the login user is not root; -K asks for the password",
+    ("--tags", "-t", "--skip-tags"): "--only COMPONENT, --skip COMPONENT",
+    ("--json", "-json"): "--output json",
+    ("--var", "-var"): "-e KEY=VALUE",
+    ("--target", "--hosts"): "--limit PATTERN",
+    ("-o",): "--output FORMAT:PATH",
+    ("--format",): "--output FORMAT",
+    ("--refresh", "--refresh-only"): "gpuready status, or gpuready plan",
+}
+
+
+def _other_option(error: click.ClickException) -> UsageError | None:
+    name = error.option_name if isinstance(error, click.NoSuchOption) else ""
+    remedy = next((remedy for names, remedy in OTHERS.items() if name in names), "")
+    return UsageError(f"no option {name}", remedy=remedy) if remedy else None
+
+
 def _remedy(argv: Sequence[str], error: click.ClickException) -> str:
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is None:
         return f"gpuready {verb_of(argv)}".rstrip() + " --help"
     if context.parent is None and isinstance(error, click.NoSuchOption):
         return "options stand after the command: gpuready plan -i hosts.yaml"
+    if isinstance(context.command, click.Group):
+        return f"there are: {', '.join(context.command.list_commands(context))}"
     return f"{context.command_path} --help"

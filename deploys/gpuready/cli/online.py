@@ -99,7 +99,7 @@ def _access(wanted: Request, observer: Observer | None = None) -> Access:
 def _work(wanted: Request, verb: str, passive: bool) -> Work:
     from gpuready.run import converge
 
-    if verb in ("plan", "probe", "status"):
+    if verb in ("plan", "record", "status"):
         return partial(converge.plan, verb=verb, batch=wanted.batch, removing=wanted.verb == "remove")
     if verb == "verify":
         return partial(converge.verify, passive=passive)
@@ -132,7 +132,7 @@ def recorded_or_online(wanted: Request, state: str | None, *, passive: bool = Fa
 
 def only_read(wanted: Request, state: str | None) -> Run:
     """As :func:`recorded_or_online`, for a verb that neither compares nor judges."""
-    run = recorded_or_online(replace(wanted, verb="probe"), state, passive=True)
+    run = recorded_or_online(replace(wanted, verb="record"), state, passive=True)
     run.verb, run.batches = wanted.verb, []
     for host in run.hosts:
         host.only_read()

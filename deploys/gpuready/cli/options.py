@@ -7,6 +7,8 @@ import importlib
 import os
 import shlex
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -16,7 +18,7 @@ from gpuready.base.errors import UsageError
 from gpuready.cli import complete
 from gpuready.cli.main import held
 from gpuready.cli.sink import say
-from gpuready.result.formats import FORMATS, LISTING_FORMATS, MATRIX_FORMATS
+from gpuready.result.formats import FORMATS, LISTING_FORMATS, MATRIX_FORMATS, VARIABLE_FORMATS
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: The names of the classes of disruption, in their order; a test holds them.
@@ -24,6 +26,8 @@ DISRUPTIONS = ("none", "reload", "recreate", "restart", "reboot")
 #: Seconds, as :data:`gpuready.model.probe.TIMEOUT`.
 PROBE_TIMEOUT = 30
 EXIT_CODES = "Exit codes: gpuready --help"
+#: Headings of the help for the options that verbs share, in this order after a verb's own options.
+CONSENT, HOSTS, CONNECTION, OUTPUT = "Permission and batches", "Hosts", "Connection", "Output"
 #: Whether --list-hosts was given, in the metadata of a context.
 _LIST_HOSTS = "gpuready.list_hosts"
 
@@ -40,6 +44,14 @@ class Number(click.IntRange):
             self.fail(f"{value!r} is not a number from {self.min} to {self.max}", param, ctx)
 
 
+class Shared(click.Option):
+    """An option that several verbs share; the help lists it in a section of its own."""
+
+    def __init__(self, *words: Any, section: str, **attributes: Any) -> None:
+        super().__init__(*words, **attributes)
+        self.section = section
+
+
 class Verb(click.Command):
     """A verb; its function returns the exit code. Its help says where the codes are listed.
 
@@ -48,6 +60,19 @@ class Verb(click.Command):
 
     def __init__(self, name: str | None, **attributes: Any) -> None:
         super().__init__(name, **{**attributes, "epilog": EXIT_CODES})
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The verb's own options, then the shared ones by section."""
+        sections: dict[str, list[tuple[str, str]]] = {
+            name: [] for name in ("Options", CONSENT, HOSTS, CONNECTION, OUTPUT)
+        }
+        for param in self.get_params(ctx):
+            if record := param.get_help_record(ctx):
+                sections[param.section if isinstance(param, Shared) else "Options"].append(record)
+        for title, rows in sections.items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> Any:
         self._tell_environment(ctx)
@@ -75,7 +100,8 @@ class HostVerb(Verb):
         rest = super().parse_args(ctx, args)
         if rest and not ctx.resilient_parsing:
             words = [str(ctx.params[str(each.name)]) for each in self.params if isinstance(each, click.Argument)]
-            words += [word for name in (*ctx.params["inventory"], *rest) for word in ("-i", name)]
+            sources = [*ctx.params["inventory"], *(name if Path(name).suffix else f"{name}," for name in rest)]
+            words += [word for name in sources for word in ("-i", name)]
             meant = f"{ctx.command_path} {shlex.join(words)}"
             raise UsageError(f"unexpected argument {rest[0]!r}", remedy=f"did you mean: {meant}")
         return rest
@@ -105,38 +131,44 @@ def _named(ctx: click.Context, param: click.Parameter, value: Sequence[str]) -> 
     return value
 
 
+def _shared(section: str) -> Callable[..., Callable[[F], F]]:
+    return partial(click.option, cls=Shared, section=section)
+
+
 def _keep_list_hosts(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     ctx.meta[_LIST_HOSTS] = value
 
 
-COLOR = click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto",
+_consent, _hosts, _connection, _output = map(_shared, (CONSENT, HOSTS, CONNECTION, OUTPUT))
+COLOR = _output("--color", type=click.Choice(["auto", "always", "never"]), default="auto",
                      help="auto (default): only on a terminal, and not if NO_COLOR is set.",
                      **_environment("COLOR"))  # fmt: skip
 _HOSTS = (
-    click.option("-i", "--inventory", multiple=True, metavar="INVENTORY", shell_complete=complete.inventories,
+    _hosts("-i", "--inventory", multiple=True, metavar="INVENTORY", shell_complete=complete.inventories,
                  help="Ansible YAML, INI or JSON file, directory, executable that prints JSON, - (stdin), host "
-                 "list (admin@10.0.0.7,), ssh:PATTERN (hosts in ~/.ssh/config) or @local (this machine). Repeatable.",
+                 "list (admin@10.0.0.7,), ssh:PATTERN (hosts in ~/.ssh/config) or @local (this machine). Default: "
+           "hosts.yaml in this directory. Repeatable.",
                  **_environment("INVENTORY")),
-    click.option("-l", "--limit", multiple=True, metavar="PATTERN", shell_complete=complete.patterns, callback=_named,
+    _hosts("-l", "--limit", multiple=True, metavar="PATTERN", shell_complete=complete.patterns, callback=_named,
                  help="Only these hosts: name, range, group, glob, !exclude. Repeatable.", **_environment("LIMIT")),
-    click.option("-e", "--extra-vars", multiple=True, metavar="KEY=VALUE", callback=_placed,
-                 help="Value of the spec for all chosen hosts; overrides the inventory: hardware.gpus=8. Repeatable.",
-                 **_environment("EXTRA_VARS")),
-    click.option("--list-hosts", is_flag=True, expose_value=False, callback=_keep_list_hosts,
+    _hosts("-e", "--extra-vars", multiple=True, metavar="KEY=VALUE", callback=_placed,
+                 help="For all chosen hosts, a value of the spec (hardware.gpus=8) or a variable (ansible_user=admin); "
+                 "overrides the inventory. Repeatable.", **_environment("EXTRA_VARS")),
+    _hosts("--list-hosts", is_flag=True, expose_value=False, callback=_keep_list_hosts,
                  help="Print the names of the chosen hosts; do nothing else."),
-    click.option("--ansible", is_flag=True,
+    _hosts("--ansible", is_flag=True,
                  help="Let ansible-inventory read files and directories: plugins, encrypted files. Needs --allow-exec.",
                  **_environment("ANSIBLE")),
-    click.option("--allow-exec", is_flag=True,
+    _hosts("--allow-exec", is_flag=True,
                  help="Run executable inventories, cmd: secrets and ProxyCommand; read any secret.",
                  **_environment("ALLOW_EXEC")),
-    click.option("--allow-read", multiple=True, metavar="REFERENCE",
+    _hosts("--allow-read", multiple=True, metavar="REFERENCE",
                  help="Let the inventory read this secret, env:NAME or file:PATH; env:GPUREADY_NAME needs no "
                  "permission. Repeatable.", **_environment("ALLOW_READ")),
     COLOR,
 )  # fmt: skip
 
-SHARD = click.option("--shard", metavar="K/N",
+SHARD = _hosts("--shard", metavar="K/N",
                      help="Only shard K of N. Each host is in one shard. report --merge joins them.")  # fmt: skip
 _SHARDED = (*_HOSTS[:2], SHARD, *_HOSTS[2:])
 
@@ -155,54 +187,54 @@ _NO_SHARD = click.option("--shard", hidden=True, expose_value=False, callback=_n
 
 def output(forms: Sequence[str]) -> Callable[[F], F]:
     """``--output``, of a verb's formats."""
-    return click.option("--output", multiple=True, metavar="FORMAT[:PATH]", shell_complete=complete.listed(forms),
+    return _output("--output", multiple=True, metavar="FORMAT[:PATH]", shell_complete=complete.listed(forms),
                         help=f"{', '.join(forms)}; to stdout, or to the file PATH. Repeatable.",
                         **_environment("OUTPUT"))  # fmt: skip
 
 
 _OUTPUT = output(FORMATS)
-_HISTORY = click.option("--history", metavar="DIR_OR_URL", default="", shell_complete=complete.files,
+_HISTORY = _output("--history", metavar="DIR_OR_URL", default="", shell_complete=complete.files,
                         help="Also keep the result as a new JSON file there, for gpuready history.",
                         **_environment("HISTORY"))  # fmt: skip
 _COMPONENTS = (
-    click.option("--only", multiple=True, metavar="COMPONENT", shell_complete=complete.components,
+    _hosts("--only", multiple=True, metavar="COMPONENT", shell_complete=complete.components,
                  help="Only these components: a,b (gpuready explain lists them). Repeatable."),
-    click.option("--skip", multiple=True, metavar="COMPONENT", shell_complete=complete.components,
+    _hosts("--skip", multiple=True, metavar="COMPONENT", shell_complete=complete.components,
                  help="All components but these: a,b. Repeatable."),
 )  # fmt: skip
 _REACH = (
-    click.option("--host-keys", type=click.Choice(["strict", "accept-new"]), default="strict",
+    _connection("--host-keys", type=click.Choice(["strict", "accept-new"]), default="strict",
                  help="accept-new stores the keys of unknown hosts without asking; for CI.",
                  **_environment("HOST_KEYS")),
-    click.option("-K", "--ask-become-pass", is_flag=True, help="Ask for sudo's password, once."),
-    click.option("--parallel", type=Number(1, 1024), default=64, show_default=True,
+    _connection("-K", "--ask-become-pass", is_flag=True, help="Ask for sudo's password, once."),
+    _connection("--parallel", type=Number(1, 1024), default=64, show_default=True,
                  help="How many hosts to work on at the same time.", **_environment("PARALLEL")),
-    click.option("--probe-timeout", type=Number(1, 3600), default=PROBE_TIMEOUT, show_default=True,
+    _connection("--probe-timeout", type=Number(1, 3600), default=PROBE_TIMEOUT, show_default=True,
                  metavar="SECONDS", help="Time for a node to answer. Raise it for overloaded nodes.",
                  **_environment("PROBE_TIMEOUT")),
-    click.option("-v", "--verbose", count=True,
+    _output("-v", "--verbose", count=True,
                  help="Print each script that ran on a node, and its time, to stderr. -vv adds connections and bytes.",
                  **_environment("VERBOSE")),
 )  # fmt: skip
 _WORKERS = (
-    click.option("--workers", type=Number(1, 256), metavar="N",
+    _connection("--workers", type=Number(1, 256), metavar="N",
                  help="Spread the hosts over N processes of this machine. Needs Dask (distributed).",
                  **_environment("WORKERS")),
-    click.option("--scheduler", default="", metavar="ADDRESS",
+    _connection("--scheduler", default="", metavar="ADDRESS",
                  help="Spread the hosts over the workers of this Dask scheduler: tls://10.0.0.5:8786.",
                  **_environment("SCHEDULER")),
-    click.option("--plain-scheduler", is_flag=True,
+    _connection("--plain-scheduler", is_flag=True,
                  help="Allow a scheduler without TLS on another machine, on a network that you trust."),
 )  # fmt: skip
 _CONSENT = (
-    click.option("--allow-disruption", type=click.Choice(DISRUPTIONS), default="restart",
+    _consent("--allow-disruption", type=click.Choice(DISRUPTIONS), default="restart",
                  show_default=True, help="The most disruptive change allowed; maintenance in the spec may allow less.",
                  **_environment("ALLOW_DISRUPTION")),
-    click.option("--batch", default="", metavar="N|N%|N,N%",
+    _consent("--batch", default="", metavar="N|N%|N,N%",
                  help="Hosts to change at a time. Default: 1,25% if running work may be affected, else all.",
                  **_environment("BATCH")),
 )  # fmt: skip
-_MAX_FAIL = click.option(
+_MAX_FAIL = _consent(
     "--max-fail",
     default="0",
     metavar="N|N%",
@@ -210,7 +242,7 @@ _MAX_FAIL = click.option(
     help="Stop before the next batch if more hosts than this failed.",
     **_environment("MAX_FAIL"),
 )
-_AFTER_BATCH = click.option(
+_AFTER_BATCH = _consent(
     "--after-batch",
     metavar="COMMAND",
     default="",
@@ -220,7 +252,7 @@ STATE = click.option(
     "--state",
     metavar="FILE",
     shell_complete=complete.files,
-    help="Read the states that gpuready probe recorded (- is stdin); do not connect.",
+    help="Read the states that gpuready record recorded (- is stdin); do not connect.",
 )
 RDMA_RESOURCE = click.option("--rdma-resource", metavar="NAME", default="rdma/rdma", show_default=True,
                              help="The RDMA device plugin's resource.")  # fmt: skip
@@ -251,4 +283,5 @@ probe_options = _all(*_HOSTS, _OUTPUT, _HISTORY, *_REACH, _NO_SHARD)
 #: The same, for verbs that read each node by itself.
 each_options = _all(*_SHARDED, _OUTPUT, _HISTORY, *_REACH)
 status_options = _all(*_SHARDED, output(LISTING_FORMATS), _HISTORY, *_REACH)
+nccl_options = _all(*_HOSTS, output((*FORMATS, *VARIABLE_FORMATS)), _HISTORY, *_REACH, _NO_SHARD)
 fabric_options = _all(*_HOSTS, output(MATRIX_FORMATS), _HISTORY, *_REACH, _NO_SHARD)

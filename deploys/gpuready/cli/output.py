@@ -24,7 +24,7 @@ from gpuready.base.files import new_mode, reason, replace_file
 from gpuready.base.places import Directory, Remote, place
 from gpuready.cli.sink import complain, write_stdout
 from gpuready.result.exitcode import exit_code
-from gpuready.result.formats import FORMATS
+from gpuready.result.formats import FORMATS, MATRIX_FORMATS
 from gpuready.result.render import render
 from gpuready.result.text import Painter, one_line, printable
 
@@ -35,7 +35,7 @@ _FOR_MACHINES = ("json", "jsonl", "junit", "csv", "svg", "html", "github", "gitl
 #: Without a host these have nothing to show on stdout: stderr names the error.
 _SHOW_HOSTS = ("human", "html", "svg", "csv")
 #: Verbs whose failures GPUREADY_HISTORY keeps, too: they do nothing without nodes.
-_OVER_NODES = ("plan", "apply", "verify", "stress", "remove", "status", "fabric", "probe")
+_OVER_NODES = ("plan", "apply", "verify", "stress", "remove", "status", "fabric", "record")
 
 
 @dataclass(frozen=True)
@@ -113,14 +113,15 @@ def given(argv: Sequence[str], option: str) -> list[str]:
 def requested(argv: Sequence[str], forms: Sequence[str]) -> tuple[Target, ...]:
     """What a command line seems to want, right or wrong; for runs that never began. ``forms``: the verb's."""
     texts = given(argv, "--output") or os.environ.get("GPUREADY_OUTPUT", "").split()
+    known = {*FORMATS, *forms} & set(_FOR_MACHINES)  # the others show values alone, and there are none
     found: list[Target] = []
     for text in texts:
         with contextlib.suppress(UsageError):
-            found.append(parse(text, (*FORMATS, *forms)))
+            found.append(parse(text, tuple(known)))
     around = os.environ.get("GPUREADY_HISTORY", "") if argv[:1] and argv[0] in _OVER_NODES else ""
     with contextlib.suppress(UsageError):
         found += kept([around, *given(argv, "--history")][-1])
-    default = "json" if "probe" in argv[:1] and not texts else "human"
+    default = "json" if "record" in argv[:1] and not texts else "human"
     on_stdout = [target.form for target in found if target.path is None] or [default]
     shown = min(on_stdout, key=_FOR_MACHINES.index)
     return (Target(shown), *(target for target in found if target.path is not None))
@@ -136,6 +137,8 @@ def deliver(run: Run, wanted: Sequence[Target], *, color: str = "auto", detailed
 
         complain(problem(run.error.message, run.error.remedy, color=use_color(color, sys.stderr)))
     told = not run.hosts and run.error is not None and not run.parts  # stderr has shown the error
+    if any(target.path is None and target.form not in MATRIX_FORMATS for target in wanted):
+        _tell_hosts(run, color)
     run.ended = run.ended or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     wanted = [_named(target, run) for target in wanted if target.place is None or not run.of_no_node]
     rendered = [
@@ -175,8 +178,8 @@ def begin() -> None:
     _delivered = None
 
 
-def printed(run: Run, text: str, wanted: Sequence[Target], *, color: str = "auto") -> int:
-    """As :func:`deliver`, with ``text`` on stdout; what is wrong with hosts, and notes, go to stderr."""
+def _tell_hosts(run: Run, color: str) -> None:
+    """On stderr: what is wrong with hosts, and notes, for a format that shows values alone."""
     from gpuready.base.host_list import hostlist
     from gpuready.result.blocks import error_blocks, note_blocks
     from gpuready.result.page import problem
@@ -187,9 +190,6 @@ def printed(run: Run, text: str, wanted: Sequence[Target], *, color: str = "auto
     for note, hosts in note_blocks(run).items():
         complain(f"note: {hostlist(hosts)}: {one_line(note)}\n")
     tell_skipped(run, color)
-    with _whole():
-        write_stdout(text)
-    return deliver(run, wanted, color=color)
 
 
 def tell_skipped(run: Run, color: str = "auto") -> None:

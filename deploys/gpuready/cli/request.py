@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuready import __version__
@@ -14,7 +16,7 @@ from gpuready.base.fields import BATCH
 from gpuready.cli.output import Target, deliver, kept, targets, tell_skipped
 from gpuready.contract.component import Disruption
 from gpuready.contract.rollout import MAX_FAIL, WHOLE, Share
-from gpuready.inventory.extra import Extra, extra_values
+from gpuready.inventory.extra import Extra
 from gpuready.inventory.hosts import HostEntry, Hosts, Skipped, load
 from gpuready.inventory.shards import parse_shard, shards
 from gpuready.model import probe
@@ -25,13 +27,17 @@ if TYPE_CHECKING:
     from gpuready.run.journal import Journal
 
 
+#: Read without ``-i``, if it is in the current directory.
+INVENTORY = "hosts.yaml"
+
+
 @dataclass(frozen=True)
 class Request:
     """What was asked for: the hosts, the components (None: all), what may happen, and where the result goes.
 
     ``skipped``: hosts that were not chosen. ``part``: what the verb adds to the result. ``shard``: the one that has
     these hosts. ``share``: its part of each budget. ``journal``: where apply stores what becomes of each host, and has
-    the hosts that an earlier run did.
+    the hosts that an earlier run did. ``choice``: the options that chose the hosts, as shell words.
     """
 
     verb: str
@@ -55,6 +61,7 @@ class Request:
     workers: Workers = field(default_factory=Workers)
     after_batch: str = ""
     journal: Journal | None = None
+    choice: str = ""
 
     def complete(self, run: Run) -> Run:
         """Add what only the command line knows: the source, the verb's part, the shard, and who was not chosen."""
@@ -62,6 +69,7 @@ class Request:
         if self.shard is not None and self.share.of > 1 and run.verb in ("plan", "apply", "remove"):
             run.shard = replace(self.shard, budgets=self._budgets())
         run.leave_alone(self.skipped)
+        run.choice = self.choice
         return run
 
     def _budgets(self) -> tuple[str, ...]:
@@ -114,9 +122,12 @@ def request(
     the inventory refers to it. ``reach``: the other fields of the request.
     """
     if not inventory:
-        raise UsageError(
-            "no inventory: -i is missing", remedy=f"gpuready {verb} -i hosts.yaml, or -i admin@10.0.0.7, for one host"
-        )
+        if not Path(INVENTORY).is_file():
+            raise UsageError(
+                f"no inventory: -i is missing, and there is no {INVENTORY} here",
+                remedy=f"gpuready {verb} -i FILE, or -i admin@10.0.0.7, for one host; gpuready init writes {INVENTORY}",
+            )
+        inventory = (INVENTORY,)
     if host is not None and not host.strip(" ,:"):
         raise UsageError(f"{verb}: HOST is empty", remedy="a name, a group or a pattern of the inventory")
     if batch and not BATCH.fullmatch(batch):
@@ -145,7 +156,6 @@ def request(
     number, count = parse_shard(shard) if shard is not None else (0, 0)
     outputs = (*targets(output, default_output, part.formats), *kept(history))
     selected = selection(only, skip)
-    extra = extra_values([Extra(*each) for each in extra_vars])
     found = load(
         inventory,
         limit=limit,
@@ -154,7 +164,7 @@ def request(
         allow_read=allow_read,
         ansible=ansible,
         check_ids=_check_ids,
-        extra=extra,
+        extra=[Extra(*each) for each in extra_vars],
         secrets=secrets,
     )
     mine, share = (None, WHOLE) if shard is None else _shard(found, number, count)
@@ -162,9 +172,14 @@ def request(
     if mine is not None:
         chosen = tuple(entry for entry in chosen if mine.hosts[entry.name] == number)
         skipped = skipped if number == 1 else ()  # nothing is done on them
+    options = {"-i": inventory, "--limit": limit, "-e": [text for text, _ in extra_vars], "--allow-read": allow_read}
+    options |= {"--shard": [shard] if shard else [], "--only": only, "--skip": skip}
+    choice = [word for name, values in options.items() for value in values for word in (name, value)]
+    choice += [name for name, on in (("--ansible", ansible), ("--allow-exec", allow_exec)) if on]
     return Request(
         verb, tuple(inventory), chosen, skipped, selected, outputs, color, Disruption[allow_disruption],
-        batch, max_fail, part, mine, share, workers=where, **reach,
+        batch, max_fail, part, mine, share, workers=where,
+        choice=shlex.join(choice), **reach,
     )  # fmt: skip
 
 

@@ -124,8 +124,7 @@ TRAIN = _check(
     title="all hosts train together, with the same loss and over the right network",
     cause="A training with DistributedDataParallel on all hosts at once fails, a rank ends with another loss or "
     "without an answer, it does not use the wanted network, or one host is slower than the others (a warning).",
-    confirm="gpuready example ddp -o ddp.py; gpuready example ddp --launch hosts -i INVENTORY prints the line of each "
-    "host",
+    confirm="gpuready example ddp > ddp.py; gpuready launch hosts -i INVENTORY prints the line of each host",
     fix="Start with the host that the message names. A timeout or a refused connection: gpuready fabric --tests tcp. "
     "Socket instead of IB: gpuready nccl. Another loss: gpuready verify --level stress.",
     after=(),

@@ -22,14 +22,15 @@ from gpuready.network.nccl_settings import Settings
 
 #: PyTorch's own default, and the first port of net.ipv4.ip_local_port_range.
 MASTER_PORT, EPHEMERAL = 29500, 32768
-PLACEHOLDER = "YOUR_SCRIPT.py"
+#: The script that a line starts if the user names none: what ``gpuready example ddp`` prints.
+EXAMPLE = "ddp.py"
 #: PyTorch's workers need more shared memory than Docker's 64 MiB: one GiB for each GPU, and at least this.
 _LEAST_SHM_GIB = 4
 
 
 @dataclass(frozen=True)
 class Launch(Part):
-    """nccl --launch: the command of one node."""
+    """launch hosts: the command of one node."""
 
     rank: Count
     """Its rank; 0 is the master."""
@@ -105,7 +106,7 @@ def line(rank: int, nodes: int, address: str, job: Job, spec: NodeSpec, state: N
         "--master-port": job.port,
     }
     words = [word for name, value in options.items() for word in (name, str(value))]
-    argv = ("torchrun", *words, *(job.script or (PLACEHOLDER,)))
+    argv = ("torchrun", *words, *(job.script or (EXAMPLE,)))
     environment = {**unwritten(told.variables, state), **told.environment, torch.VARIABLE: job.handling}
     return Launch(rank, environment, argv, processes)
 

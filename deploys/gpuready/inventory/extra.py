@@ -1,19 +1,22 @@
 """Values of the command line: ``-e hardware.gpus=8`` is a path in the spec and a value.
 
-The schema decides the type: where it wants text, the value is text; else it is read as YAML, as in a file.
+The schema decides the type: where it wants text, the value is text; else it is read as YAML, as in a file. A name that
+begins with ``ansible_`` is a variable of the inventory instead.
 """
 
 from collections.abc import Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from gpuready.base.errors import SpecError, UsageError, Where
+from gpuready.base.errors import SpecError, UsageError, Where, did_you_mean
+from gpuready.inventory.connection import HONOURED
 from gpuready.inventory.source_values import Located, located, merge, plain
 from gpuready.inventory.yaml_positions import load_text
 from gpuready.model.schema_help import is_text_at
 from gpuready.model.spec import NodeSpec
 
 _EXAMPLE = "-e hardware.gpus=8, or -e 'runtimes={docker: {shm_size: 8g}}'"
+_VARIABLE = "-e ansible_user=admin; docs/guides/inventory.md lists the variables"
 
 
 class Extra(NamedTuple):
@@ -24,8 +27,28 @@ class Extra(NamedTuple):
 
 
 def extra_values(given: Sequence[Extra]) -> Located | None:
-    """All of them as one ``gpuready`` value; the later wins. UsageError, or SpecError for a value that is no YAML."""
-    return reduce(merge, map(_one, given)) if given else None
+    """All values of the spec as one ``gpuready`` value; the later wins.
+
+    Raises UsageError, or SpecError for a value that is no YAML.
+    """
+    found = [_one(each) for each in given if not _is_variable(each)]
+    return reduce(merge, found) if found else None
+
+
+def extra_variables(given: Sequence[Extra]) -> dict[str, Located]:
+    """The variables of the inventory, as text; the later wins. UsageError for a name that has no effect."""
+    found = {}
+    for each in filter(_is_variable, given):
+        name, _, text = each.text.partition("=")
+        if name.strip() not in HONOURED:
+            near = did_you_mean(name.strip(), HONOURED)
+            raise UsageError(f"{each.place} {name.strip()}: this variable has no effect{near}", remedy=_VARIABLE)
+        found[name.strip()] = Located(text, Where(each.place))
+    return found
+
+
+def _is_variable(each: Extra) -> bool:
+    return each.text.lstrip().startswith("ansible_") and "=" in each.text
 
 
 def _one(extra: Extra) -> Located:

@@ -21,6 +21,7 @@ from fnmatch import fnmatchcase
 from gpuready.base.errors import InventoryError, SpecError, SpecErrors, Where, did_you_mean
 from gpuready.inventory.build import build, references
 from gpuready.inventory.connection import HONOURED, Connection, connection, ignored, known_hosts_file, missing_password
+from gpuready.inventory.extra import Extra, extra_values, extra_variables
 from gpuready.inventory.groups import Graph, Vars
 from gpuready.inventory.patterns import select
 from gpuready.inventory.source_values import VAULT, Located, label, merge, refuse_templates, value_at
@@ -113,12 +114,12 @@ def load(
     ansible: bool = False,
     today: datetime.date | None = None,
     check_ids: Callable[[], Collection[str]] | None = None,
-    extra: Located | None = None,
+    extra: Sequence[Extra] = (),
     secrets: bool = True,
 ) -> Hosts:
     """The hosts that match, chosen and skipped.
 
-    ``extra`` is merged over the ``gpuready`` value of every chosen host (:mod:`gpuready.inventory.extra`). ``limit``
+    ``extra`` are merged over the values and variables of every chosen host (:mod:`gpuready.inventory.extra`). ``limit``
     are Ansible patterns; ``host`` is one more, which a host must match as well. ``allow_exec`` permits executable
     inventories, all secrets and ssh options that run commands; ``allow_read`` permits these references, as those in
     ``extra`` are. With ``ansible``, ansible-inventory reads the files and directories. ``today`` decides whether an
@@ -127,6 +128,7 @@ def load(
     hosts, :class:`NothingChosen`, :class:`InventoryError` if a source is unreadable or empty, or nothing matches, or
     :class:`UsageError` for a pattern that is not one.
     """
+    spec, variables = extra_values(extra), extra_variables(extra)
     graph = read(sources, allow_exec=allow_exec, ansible=ansible)
     notes = list(graph.notes)
     names = select(graph, limit, notes)
@@ -143,10 +145,11 @@ def load(
         notes=notes,
         files=ConfigFiles(allow_exec=allow_exec),
         allow_exec=allow_exec,
-        allow_read=(*allow_read, *_referred(extra)),
+        allow_read=(*allow_read, *_referred(spec), *(str(value.value) for value in variables.values())),
         today=today,
         check_ids=check_ids,
-        extra=extra,
+        extra=spec,
+        variables=variables,
         secrets=secrets,
     )
     chosen, skipped = [], []
@@ -212,6 +215,7 @@ class _HostLoader:
     today: datetime.date | None
     check_ids: Callable[[], Collection[str]] | None
     extra: Located | None
+    variables: dict[str, Located]
     secrets: bool
     errors: list[SpecError] = field(default_factory=list)
     encrypted: dict[Where, list[str]] = field(default_factory=dict)
@@ -228,6 +232,7 @@ class _HostLoader:
         self._refuse_misspelt(layers)
         pairs = (pair for layer in layers for pair in layer.items())
         variables = {key: value for key, value in pairs if isinstance(key, str) and key.startswith("ansible_")}
+        variables |= self.variables
         chosen = name in self.graph.named or any("gpuready" in layer for layer in layers)
         if chosen and self._is_controller(name, variables):
             return Skipped(name, THIS_MACHINE, remedy="")

@@ -7,6 +7,7 @@ that prints such JSON, the JSON of Terraform, a directory of these, stdin, a lis
 """
 
 import difflib
+import ipaddress
 import os
 import shlex
 import sys
@@ -61,7 +62,7 @@ def read_source(source: str, graph: Graph, errors: list[SpecError], *, allow_exe
         _read_path(Path(source), graph, errors, allow_exec=allow_exec)
     elif source.startswith(own_ssh_config.PREFIX):
         own_ssh_config.add_hosts(source, graph)
-    elif "," in source or "@" in source:
+    elif "," in source or "@" in source or _is_address(source):
         _read_host_list(source, graph, errors)
     else:
         is_name = is_host(source) and not source.endswith(_NAMES_OF_FILES)
@@ -79,6 +80,13 @@ def read_by_ansible(paths: Sequence[str], graph: Graph, errors: list[SpecError])
         AnsibleSource(graph, errors).read(located.value)
     except SpecError as e:
         errors.append(e)
+
+
+def _is_address(source: str) -> bool:
+    try:
+        return bool(ipaddress.ip_address(source))
+    except ValueError:
+        return False
 
 
 def is_path(source: str) -> bool:

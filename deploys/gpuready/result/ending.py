@@ -3,8 +3,10 @@
 It says "ready" only if a GPU check ran on every host. Without one, it only says that nothing was found wrong.
 """
 
+import shlex
 from collections import Counter
 
+from gpuready.base.host_list import hostlist
 from gpuready.result import blocks
 from gpuready.result.exitcode import counts, meaning
 from gpuready.result.model import HostResult, Run
@@ -73,8 +75,26 @@ def host_counts(run: Run, host: HostResult) -> str:
     return ", ".join([*parts, *gpu])
 
 
+def next_lines(run: Run) -> list[str]:
+    """Return the command that follows, and the hosts to repeat it on, uncut, for copying."""
+    if run.recorded or run.interrupted or not run.choice:
+        return []
+    following = ""
+    if run.verb == "plan" and not run.removing and any(host.outcome == "would_change" for host in run.hosts):
+        following = "apply"
+    elif run.verb == "apply" and any(host.outcome == "changed" for host in run.hosts):
+        following = "verify"
+    elif run.verb == "verify" and any(host.outcome == "would_change" for host in run.hosts):
+        following = "plan"
+    found = [f"next:    gpuready {following} {run.choice}"] if following else []
+    bad = [host.name for host in run.hosts if host_style(run, host) == "red"]
+    if bad and len(bad) < len(run.hosts):
+        found.append(f"again:   --limit {shlex.quote(hostlist(bad, whole=True))}")
+    return found
+
+
 def ending(run: Run, code: int, paint: Painter) -> str:
-    """The last line: ``OK, 0 GPU checks ...`` or ``NOT OK ...`` with the exit code and its meaning."""
+    """The last line: ``OK: 2 nodes are ready ...`` or ``NOT OK ...`` with the exit code and its meaning."""
     if run.shard is not None and not run.hosts and run.error is None:
         return f"{paint('green', 'OK')}: nothing to do, {run.shard} has no host{_left(run)}"
     if tally := run.part.tally(run):
@@ -94,13 +114,13 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     if run.skipped and not _worked(run):
         return f"nothing to do{_left(run)}"
     if done := run.part.done(run):
-        return f"{paint('green', 'OK')}, {done}{_left(run)}"
+        return f"{paint('green', 'OK')}: {done}{_left(run)}"
     if run.removing:
-        return f"{paint('green', 'OK')}, {count(len(run.hosts), 'host')} without {_whose(run)}{_left(run)}"
+        return f"{paint('green', 'OK')}: {count(len(run.hosts), 'host')} without {_whose(run)}{_left(run)}"
     failing = sum(check.status == "fail" for host in run.hosts for check in host.checks)
     if failing:
         return f"nothing to change, but {count(failing, 'check')} failed; {reached}, {checks}{_left(run)}"
-    return f"{paint('green', _praise(run))}, {checks} ({reached}, {count(len(_worked(run)), 'host')}){_left(run)}"
+    return f"{paint('green', 'OK')}: {_praise(run)}; {checks} ({reached}){_left(run)}"
 
 
 def _whose(run: Run) -> str:
@@ -122,11 +142,14 @@ def _left(run: Run) -> str:
 def _praise(run: Run) -> str:
     """Say "ready" where each host showed a GPU, and apply only what verify would say, too.
 
-    An apply that changed nothing ran no active check, so it only says "OK".
+    An apply that changed nothing ran no active check, so it does not.
     """
     proved = run.hosts and all(host.gpu_checks for host in run.hosts)
     known = run.verb == "verify" or (run.verb == "apply" and all(map(_examined, run.hosts)))
-    return "ready" if proved and known else "OK"
+    number = len(_worked(run))
+    if proved and known:
+        return f"{count(number, 'node')} {'is' if number == 1 else 'are'} ready"
+    return f"{count(number, 'node')} {'matches its' if number == 1 else 'match their'} spec"
 
 
 def _examined(host: HostResult) -> bool:
@@ -137,8 +160,9 @@ def _examined(host: HostResult) -> bool:
 def _gpu_words(run: Run) -> str:
     total = sum(host.gpu_checks for host in run.hosts)
     without = sum(not host.gpu_checks for host in _worked(run))
-    blind = f", none on {count(without, 'host')}" if total and without else ""
-    return f"{count(total, 'GPU check')}{blind}"
+    if not total:
+        return "no GPU was tested"
+    return count(total, "GPU check") + (f", none on {count(without, 'host')}" if without else "")
 
 
 def _tally(run: Run) -> str:

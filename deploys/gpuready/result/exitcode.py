@@ -14,7 +14,8 @@ MEANING = {
     2: "plan --detailed-exitcode: there are changes",
     3: "verify: a difference, or a failed or unknown check; apply: a check failed after the change; compat: the image "
     "will not run, or that is unknown, or a traced container is not as predicted; fabric: a test failed or is unknown; "
-    "nccl: a host has no valid settings; docker-args: containers get no GPUs; explain: a check of that message failed "
+    "nccl: a host has no valid settings; launch hosts: a host has no torchrun line; render docker: containers get no "
+    "GPUs; explain: a check of that message failed "
     "or is unknown",
     4: "a host is unreachable",
     5: "the inventory or a spec is invalid, or no host matched; report: a document cannot be read",

@@ -18,7 +18,7 @@ from gpuready.result.blocks import (
     verdict_blocks,
 )
 from gpuready.result.brief import MOST_HOSTS, summary_lines
-from gpuready.result.ending import ending, host_lines
+from gpuready.result.ending import ending, host_lines, next_lines
 from gpuready.result.model import CheckResult, Run
 from gpuready.result.page import labelled, page, problem
 from gpuready.result.text import Painter, count, lines, one_line
@@ -38,8 +38,14 @@ _STATUS = {"fail": "red", "unknown": "yellow", "warn": "yellow"}
 def human(run: Run, code: int, *, color: bool = False) -> str:
     """The whole report, ending in a newline; it is for :func:`gpuready.result.text.printable`."""
     paint = Painter(color)
+    few = len(run.hosts) <= MOST_HOSTS  # the summary of many fills the screen to its end
     head = run.part.headline(run) or _headline(run)
-    parts = [[head], _errors(run, paint), *(() if run.diff_shown else _diffs(run, paint)), _batches(run)]
+    parts = [
+        [head],
+        _errors(run, paint),
+        *(() if run.refused_by_user and run.diff_shown else _diffs(run, paint)),
+        _batches(run),
+    ]
     if not run.part.own_verdicts:
         parts += [_verdict(check, hosts, paint) for check, hosts in verdict_blocks(run).items()]
         parts += [consequence_lines(run, paint)]
@@ -47,7 +53,7 @@ def human(run: Run, code: int, *, color: bool = False) -> str:
         *run.part.blocks(run, paint),
         note_lines(run),
         skipped_lines(run, paint),
-        host_lines(run, paint) if len(run.hosts) <= MOST_HOSTS else summary_lines(run, paint),
+        *([host_lines(run, paint), next_lines(run)] if few else [next_lines(run), summary_lines(run, paint)]),
         [ending(run, code, paint)],
     ]
     return page(parts)
@@ -72,12 +78,13 @@ def _errors(run: Run, paint: Painter) -> list[str]:
 
 def _diffs(run: Run, paint: Painter) -> Iterator[list[str]]:
     for block in diff_blocks(run):
+        short = run.diff_shown or run.verb == "verify"
         status = paint(_COLORS.get(block.status_text, "yellow"), block.status_text)
         yield [
             f"{paint('bold', block.component)}: {status} on {hostlist(block.hosts)}",
-            *(_classes(block) if run.verb != "verify" and run.part.of_spec else ()),
-            *(f"    {key}" for key in block.keys),
-            *(_shared("affects", block.affected, block) if run.verb != "verify" else ()),
+            *(_classes(block) if run.part.of_spec and not short else ()),
+            *(f"    {key}" for key in block.keys if not run.diff_shown),
+            *(_shared("affects", block.affected, block) if not short else ()),
             *_shared("waiting", block.waiting, block),
             *_shared("note", block.notes, block),
             *_component_errors(block),

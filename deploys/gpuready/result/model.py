@@ -34,10 +34,9 @@ TIME = "%Y-%m-%dT%H:%M:%SZ"
 OUTCOMES = ("ok", "would_change", "changed", "pending", "failed", "unreachable", "not_attempted", "skipped")
 #: Verbs, as they stand in the result document.
 VERBS = (
-    "plan", "apply", "verify", "probe", "remove", "fabric", "explain", "schema", "trust", "compat", "nccl",
-    "docker-args", "inventory", "init", "completion", "rdma", "rdma attach", "rdma detach", "rdma list", "report",
-    "history",
-    "status",
+    "plan", "apply", "verify", "record", "remove", "fabric", "explain", "schema", "trust", "compat", "nccl",
+    "render docker", "launch hosts", "inventory", "init", "completion", "rdma", "rdma attach", "rdma detach",
+    "rdma list", "report", "history", "status",
 )  # fmt: skip
 #: Levels of checks, the shallowest first, as :class:`gpuready.contract.check.Level` has them.
 LEVELS = ("config", "effective", "smoke", "stress", "fabric")
@@ -519,7 +518,7 @@ class Run(Summary):
     document. ``part``: that of the verb. ``how_to_manage``: what to write so that gpuready manages the unmanaged hosts.
     ``diff_shown``: a person has seen the differences. ``removing``: away from the spec (``remove``, and its dry run).
     ``selected``: the components that were chosen (None: all). ``recorded``: it is of recorded states, not of nodes as
-    they are.
+    they are. ``choice``: the options that chose the hosts, as shell words; empty if no command line did.
     """
 
     verb: str
@@ -532,6 +531,7 @@ class Run(Summary):
     removing: bool = False
     selected: frozenset[str] | None = None
     recorded: bool = False
+    choice: str = ""
 
     @property
     def level(self) -> LevelName | None:

@@ -376,7 +376,7 @@ def test_the_report() -> None:
         "",
         "gpu13  ok  0 changes  0 execs  0.0 s",
         "",
-        "OK, 1 attached",
+        "OK: 1 attached",
     ]
     told = document(run, 0)
     Draft202012Validator(result_schema(parts())).validate(json.loads(json.dumps(told)))

@@ -95,7 +95,7 @@ def env(pod: dict[str, Any]) -> dict[str, str]:
 
 
 def test_the_schemas_refuse_what_is_wrong(render: Render) -> None:
-    out = render("k8s").out
+    out = render("kubernetes").out
     with pytest.raises(kubernetes_validate.ValidationError):
         objects(out.replace("medium: Memory", "medium: [Memory]"))
     with pytest.raises(kubernetes_validate.ValidationError):
@@ -103,7 +103,7 @@ def test_the_schemas_refuse_what_is_wrong(render: Render) -> None:
 
 
 def test_without_a_state_the_document_names_its_placeholders(render: Render) -> None:
-    out = render("k8s").out
+    out = render("kubernetes").out
     runtime, network, pod = objects(out)
     head = out.partition("---")[0]
     assert runtime["handler"] == "nvidia"
@@ -116,7 +116,7 @@ def test_without_a_state_the_document_names_its_placeholders(render: Render) -> 
 
 def test_what_the_spec_says_is_no_placeholder(render: Render) -> None:
     spec = {"hardware": {"gpus": 4}, "verify": {"image": "app:1"}, "runtimes": {"docker": {"shm_size": "1536mb"}}}
-    out = render("k8s", "--rdma-resource", "rdma/hca", spec=spec | {"nccl": {"subnets": ["10.9.0.0/16"]}}).out
+    out = render("kubernetes", "--rdma-resource", "rdma/hca", spec=spec | {"nccl": {"subnets": ["10.9.0.0/16"]}}).out
     *_, network, pod = objects(out)
     assert json.loads(network["spec"]["config"])["ipam"]["range"] == "10.9.0.0/16"
     (container,) = pod["spec"]["containers"]
@@ -127,7 +127,7 @@ def test_what_the_spec_says_is_no_placeholder(render: Render) -> None:
 
 def test_a_pod_has_the_nccl_settings_of_its_hosts(render: Render) -> None:
     states = {"gpu01": node(1, "mlx5_0", "mlx5_1"), "gpu02": node(2, "mlx5_0", "mlx5_1")}
-    told = render("k8s", states=states)
+    told = render("kubernetes", states=states)
     _, first, second, pod = objects(told.out)
     assert told.err == ""
     configs = [json.loads(each["spec"]["config"]) for each in (first, second)]
@@ -150,20 +150,20 @@ def test_a_pod_has_the_nccl_settings_of_its_hosts(render: Render) -> None:
 
 
 def test_an_old_nccl_gets_no_index_of_the_host(render: Render) -> None:
-    out = render("k8s", states={"gpu01": node(1, netns="N")}, spec={"nccl": {"version": "2.18.5"}}).out
+    out = render("kubernetes", states={"gpu01": node(1, netns="N")}, spec={"nccl": {"version": "2.18.5"}}).out
     *_, pod = objects(out)
     assert "NCCL_IB_GID_INDEX" not in env(pod)
     assert "NCCL_IB_GID_INDEX is left out" in out and "the RDMA mode is exclusive" in out
 
 
 def test_infiniband_needs_no_network_of_its_own(render: Render) -> None:
-    runtime, pod = objects(render("k8s", states={"gpu01": node(1, gids=[], layer="InfiniBand")}).out)
+    runtime, pod = objects(render("kubernetes", states={"gpu01": node(1, gids=[], layer="InfiniBand")}).out)
     assert (runtime["kind"], pod["kind"]) == ("RuntimeClass", "Pod")
     assert env(pod) == {"NCCL_IB_HCA": "=mlx5_0:1"} and "annotations" not in pod["metadata"]
 
 
 def test_a_node_without_rdma_gets_a_pod_without_it(render: Render) -> None:
-    out = render("k8s", states={"gpu01": NodeState()}, spec={"hardware": {"gpus": 1}}).out
+    out = render("kubernetes", states={"gpu01": NodeState()}, spec={"hardware": {"gpus": 1}}).out
     _, pod = objects(out)
     (container,) = pod["spec"]["containers"]
     assert container["resources"]["limits"] == {"nvidia.com/gpu": 1}
@@ -173,9 +173,9 @@ def test_a_node_without_rdma_gets_a_pod_without_it(render: Render) -> None:
 @pytest.mark.parametrize(
     ("what", "given", "words"),
     [
-        ("k8s", {"states": {"gpu01": node(1), "gpu02": node(2, "mlx5_7")}}, "variables, on_host"),
+        ("kubernetes", {"states": {"gpu01": node(1), "gpu02": node(2, "mlx5_7")}}, "variables, on_host"),
         # A placeholder differs from the same value.
-        ("k8s", {"specs": {"gpu01": {"hardware": {"gpus": GPUS}}, "gpu02": {}}}, "hardware.gpus"),
+        ("kubernetes", {"specs": {"gpu01": {"hardware": {"gpus": GPUS}}, "gpu02": {}}}, "hardware.gpus"),
         ("gpu-operator", {"specs": {"gpu01": {}, "gpu02": {"owners": {"driver": "operator"}}}}, "driver"),
     ],
 )
@@ -186,7 +186,7 @@ def test_hosts_that_differ_get_no_common_object(render: Render, what: str, given
 
 
 def test_a_host_without_settings_is_an_error(render: Render) -> None:
-    told = render("k8s", code=3, states={"gpu01": node(1, gids=["1 fe80::1 v2 ens1"])})
+    told = render("kubernetes", code=3, states={"gpu01": node(1, gids=["1 fe80::1 v2 ens1"])})
     assert told.out == "" and "gpu01: " in told.err and "link-local" in told.err
 
 

@@ -92,7 +92,7 @@ def begin(stack: contextlib.ExitStack, host: Host, command: Command, end: End, p
     if command.test.name == "nccl":
         torch = resources.document("fabric/all_reduce.py")
     elif command.test.name == "train":
-        torch = resources.document("verbs/render/ddp.py", measure=True)
+        torch = resources.document("verbs/example/ddp.py", measure=True)
     script = resources.script(
         "fabric/fabric",
         tool=command.tool,

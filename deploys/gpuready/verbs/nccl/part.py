@@ -7,14 +7,12 @@ from typing import Annotated
 
 from gpuready.base.host_list import hostlist
 from gpuready.base.part import OPTIONAL, Count, OneOf, Part
-from gpuready.fabric.launch import Launch, assignment
-from gpuready.network import torch
+from gpuready.fabric.launch import assignment
 from gpuready.network.discovery import Chosen, Refused
 from gpuready.network.nccl_settings import Settings
+from gpuready.result.formats import FORMATS, VARIABLE_FORMATS
 from gpuready.result.model import HostResult, Run, VerbPart
 from gpuready.result.text import Painter, columns, grouped
-
-FORMS = ("conf", "env", "docker", "k8s")
 
 
 @dataclass(frozen=True)
@@ -83,19 +81,17 @@ class Nccl(Part):
     """Why there are no settings."""
     ports: tuple[NcclPort, ...]
     """The ports of its RDMA devices."""
-    launch: Launch | None = None
-    """nccl --launch: the torchrun command of this host."""
     interfaces: tuple[TcpInterface, ...] | None = field(default=None, metadata=OPTIONAL)
     """The network interfaces, if NCCL uses TCP."""
     environment: dict[str, str] | None = field(default=None, metadata=OPTIONAL)
     """Variables that are not NCCL's own, if it uses TCP."""
 
     @classmethod
-    def of(cls, found: Settings, launch: Launch | None = None) -> "Nccl":
+    def of(cls, found: Settings) -> "Nccl":
         found_tcp = tuple(TcpInterface(w.netdev, str(w.address), w.line_gbps, w.mtu) for w in found.wires)
         ports = tuple(map(NcclPort.of, found.choices.ports))
         environment = found.environment if found_tcp else None
-        return cls(found.variables, found.problems, ports, launch, found_tcp or None, environment)
+        return cls(found.variables, found.problems, ports, found_tcp or None, environment)
 
 
 def nccl(host: HostResult) -> Nccl | None:
@@ -115,12 +111,17 @@ class NcclPart(VerbPart):
             "ports that are not used": _refused(answers),
         }
         told = [[paint("bold", title), *(f"    {row}" for row in rows)] for title, rows in blocks.items() if rows]
-        return [*_settings(answers, paint), *told, _launches(answers, paint)]
+        return [*_settings(answers, paint), *told]
+
+    def rendered(self, run: Run, form: str) -> str:
+        answers = {host.name: found for host in run.hosts if (found := nccl(host)) is not None}
+        return text({name: found for name, found in answers.items() if not found.problems}, form)
 
 
 PART = NcclPart(
     verb="nccl",
     of_host={"nccl": (Nccl, "nccl: the settings.")},
+    formats=(*FORMATS, *VARIABLE_FORMATS),
     judges=False,
 )
 
@@ -173,19 +174,8 @@ def _refused(answers: dict[str, Nccl]) -> list[str]:
     return [f"{port} on {hostlist(names)}: {reason}" for (port, reason), names in found.items()]
 
 
-def _launches(answers: dict[str, Nccl], paint: Painter) -> list[str]:
-    found = {name: answer.launch for name, answer in answers.items() if answer.launch is not None}
-    if not found:
-        return []
-    told = [line for name, launch in found.items() for line in (f"    {paint('bold', name)}:", f"      {launch}")]
-    said = f"    {torch.VARIABLE} says what becomes of a rank when another is lost:"
-    values = [f"      {value}  {what}" for value, what in torch.VALUES.items()]
-    old = f"    Its name before PyTorch 2.2: {torch.OLD_NAME}."
-    return [f"{paint('bold', 'launch')}, ranks in the order of the inventory", *told, said, *values, old]
-
-
 def text(answers: dict[str, Nccl], form: str) -> str:
-    """The variables in one of :data:`FORMS`; comments name the hosts, if they differ."""
+    """The variables in one of VARIABLE_FORMATS; comments name the hosts, if they differ."""
     told = {name: answer for name, answer in answers.items() if answer.variables}
     found = grouped(
         (_formed({**each.variables, **((each.environment or {}) if form != "conf" else {})}, form), name)

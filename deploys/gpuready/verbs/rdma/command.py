@@ -60,7 +60,7 @@ _DEVICE = click.option("--device", default="", metavar="DEV", help="RDMA device,
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Check the request and show the steps; change nothing.")
 
 
-@click.group("rdma", help=_HELP, epilog=EXIT_CODES, no_args_is_help=False)
+@click.group("rdma", help=_HELP, epilog=EXIT_CODES, no_args_is_help=True)
 def command() -> None:
     """The group."""
 

@@ -1,9 +1,8 @@
-"""``gpuready render TARGET``: print configuration for other systems, made from the spec. Does not connect."""
+"""``gpuready render TARGET``: print configuration for other systems, made from the spec."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import click
@@ -11,33 +10,31 @@ import click
 from gpuready import __version__
 from gpuready.base import resources
 from gpuready.base.errors import UsageError
-from gpuready.cli.complete import files
-from gpuready.cli.options import EXIT_CODES, RDMA_RESOURCE, STATE, Verb, hosts
+from gpuready.cli.options import EXIT_CODES, RDMA_RESOURCE, STATE, HostVerb, Verb, each_options, hosts
 from gpuready.cli.request import request
 from gpuready.cli.sink import say
 from gpuready.cli.workload import agreed, check_agreement
 from gpuready.fabric import kubernetes
 from gpuready.inventory.hosts import HostEntry
-from gpuready.model.images import named
 from gpuready.model.spec import NodeSpec
-from gpuready.verbs.render import cloud_init, dashboard, gate, gcp_batch, gpu_operator, prometheus
+from gpuready.verbs.render import cloud_init, dashboard, gate, gpu_operator, prometheus
 
-_HELP = """Print configuration for monitoring, Kubernetes, Slurm, cloud-init or Google Cloud Batch. Does not connect.
+_HELP = """Print configuration for monitoring, Docker, Kubernetes, Slurm or cloud-init. Only docker connects.
 
 \b
   gpuready render grafana > dashboard.json
   gpuready render prometheus -i hosts.yaml
-  gpuready render k8s --help
+  gpuready render kubernetes --help
 """
-_K8S = """RuntimeClass, networks and a pod for Kubernetes.
+_KUBERNETES = """RuntimeClass, networks and a pod for Kubernetes.
 
 Each RDMA port gets a network. The pod has NCCL's settings, GPUs, shared memory and RDMA.
 
-NCCL's settings come from the states that gpuready probe recorded. Without --state, there are placeholders.
+NCCL's settings come from the states that gpuready record recorded. Without --state, there are placeholders.
 
 \b
-  gpuready render k8s
-  gpuready render k8s -i hosts.yaml --state states.json
+  gpuready render kubernetes
+  gpuready render kubernetes -i hosts.yaml --state states.json
 """
 _CLOUD_INIT = f"""Print cloud-init user-data for one host. The node runs gpuready apply at its first boot.
 
@@ -50,10 +47,14 @@ and sha256sum prints its hash.
 """
 _PINNED = f"https://HOST/gpuready-{__version__}-py3-none-any.whl#sha256=HASH, or git+https://HOST/gpuready@COMMIT"
 
-_GCP_BATCH = """Job for Google Cloud Batch. It starts torchrun in a container, on one VM with GPUs.
+_DOCKER = """Print the docker run options that give a container GPUs, shared memory and RDMA on each host.
 
 \b
-  gpuready render gcp-batch -i hosts.yaml --limit job --machine-type a3-highgpu-8g -- train.py > job.json
+  gpuready render docker -i hosts.yaml                    the options, and why each
+  gpuready render docker -i hosts.yaml --output json
+  gpuready render docker -i hosts.yaml --state states.json
+
+It connects to the hosts. If Docker provides no GPUs yet (exit 3), run gpuready apply first.
 """
 #: Targets that are the same for all hosts: what each one is, and its text.
 _FIXED = {
@@ -71,7 +72,7 @@ _FIXED = {
 }
 
 
-@click.group("render", help=_HELP, epilog=EXIT_CODES, no_args_is_help=False)
+@click.group("render", help=_HELP, epilog=EXIT_CODES, no_args_is_help=True)
 def command() -> None:
     """The group."""
 
@@ -91,14 +92,14 @@ def _prometheus(**given: Any) -> None:
     say(prometheus.scrape_configs(_chosen("prometheus", given)).rstrip())
 
 
-@command.command("k8s", cls=Verb, help=_K8S)
+@command.command("kubernetes", cls=Verb, help=_KUBERNETES)
 @hosts
 @STATE
 @RDMA_RESOURCE
-def _k8s(state: str | None, rdma_resource: str, **given: Any) -> None:
-    entries = _chosen("k8s", given) if given["inventory"] or state is not None else ()
+def _kubernetes(state: str | None, rdma_resource: str, **given: Any) -> None:
+    entries = _chosen("kubernetes", given) if given["inventory"] or state is not None else ()
     wanted, states = agreed(entries, state)
-    head = kubernetes.head("render k8s", wanted, rdma_resource)
+    head = kubernetes.head("render kubernetes", wanted, rdma_resource)
     say(kubernetes.document(head, kubernetes.objects(wanted, states, rdma_resource)).rstrip())
 
 
@@ -138,49 +139,25 @@ def _cloud_init(package: str, **given: Any) -> None:
     say(cloud_init.user_data(entry.spec, package).rstrip())
 
 
-@command.command("gcp-batch", cls=Verb, help=_GCP_BATCH)
-@hosts
-@click.option("--machine-type", default="", metavar="TYPE", help="Machine type of the VM, such as a3-highgpu-8g.")
-@click.option("--accelerator", default="", metavar="TYPE", help="GPUs to attach, for machine types without GPUs.")
-@click.option("--boot-image", default="", metavar="IMAGE", help="Boot image. Default: that of Batch for --system.")
-@click.option("--system", type=click.Choice(tuple(gcp_batch.IMAGES)), default="debian", show_default=True,
-              help="System of the VM: Debian or Container-Optimized OS.")  # fmt: skip
-@click.argument("script", nargs=-1, metavar="[-- SCRIPT ARGS...]", shell_complete=files)
-def _gcp_batch(
-    machine_type: str, accelerator: str, boot_image: str, system: str, script: tuple[str, ...], **given: Any
-) -> None:
-    words = {
-        "a machine type": ("--machine-type, such as a3-highgpu-8g", machine_type),
-        "a script": ("-- train.py", script),
-    }
-    entry = _one("gcp-batch", given, _missing(words))
-    spec = entry.spec
-    image = spec.verify.image or next((one.ref for one in named(spec.images)), "")
-    gpus, repo = spec.hardware.expected_gpus, spec.toolkit.repo
-    lacking = {
-        **words,
-        "an image": (f"verify: {{image: IMAGE}} in the spec of {entry.name}", image),
-        "the number of GPUs": (f"hardware: {{gpus: NUMBER}} in the spec of {entry.name}", gpus),
-        "a URL of the toolkit's key": ("toolkit: {repo: {key: https://...}}", system == "cos" or "://" in repo.key),
-        "GPUs (this machine type has none)": (
-            "--accelerator, such as nvidia-tesla-t4, or another --machine-type",
-            accelerator or not machine_type or gcp_batch.has_gpus(machine_type),
-        ),
-    }
-    if missing := _missing(lacking):
-        raise UsageError(
-            f"{entry.name} ({entry.source}): the Batch job needs {'; '.join(missing)}",
-            remedy="; ".join(missing.values()),
-        )
-    assert gpus is not None
-    job = gcp_batch.Job(image, machine_type, script, accelerator, boot_image, system)
-    if job.contradiction:
-        other = "cos" if system == "debian" else "debian"
-        raise UsageError(
-            f"--boot-image {boot_image} is of another system than --system {system}, whose driver is elsewhere",
-            remedy=f"--system {other}",
-        )
-    say(json.dumps(gcp_batch.job(job, gpus, spec), indent=2))
+@command.command("docker", cls=HostVerb, help=_DOCKER)
+@each_options
+@STATE
+def _docker(state: str | None, **given: Any) -> int:
+    from gpuready.cli.online import only_read
+    from gpuready.verbs.render.docker import NoGpusError, arguments
+    from gpuready.verbs.render.part import PART
+
+    wanted = request("render docker", part=PART, **given)
+    run = only_read(wanted, state)
+    specs = {entry.name: entry.spec for entry in wanted.entries}
+    for host in run.hosts:
+        if host.state is None or host.error is not None:
+            continue
+        try:
+            host.parts["docker_run"] = arguments(specs[host.name], host.state)
+        except NoGpusError as e:
+            host.fail(e)
+    return wanted.deliver(run)
 
 
 def _chosen(target: str, given: dict[str, Any]) -> tuple[HostEntry, ...]:
@@ -190,16 +167,11 @@ def _chosen(target: str, given: dict[str, Any]) -> tuple[HostEntry, ...]:
     return found.entries
 
 
-def _missing(needed: Mapping[str, tuple[str, object]]) -> dict[str, str]:
-    """Return what is missing, each with its remedy."""
-    return {what: remedy for what, (remedy, there) in needed.items() if not there}
-
-
-def _one(target: str, given: dict[str, Any], also: Mapping[str, str] = MappingProxyType({})) -> HostEntry:
-    """Return the one host that is chosen. Raises UsageError for several. ``also``: what else is missing."""
-    entries = request(f"render {target}", **given).entries if given["inventory"] or not also else ()
+def _one(target: str, given: dict[str, Any]) -> HostEntry:
+    """Return the one host that is chosen. Raises UsageError for several."""
+    entries = request(f"render {target}", **given).entries
     if len(entries) != 1:
-        choose = "choose one with --limit" if entries else "-i INVENTORY"
-        missing = {f"exactly one host, but {len(entries)} are chosen": choose, **also}
-        raise UsageError(f"{target} needs {'; '.join(missing)}", remedy="; ".join(missing.values()))
+        raise UsageError(
+            f"{target} needs exactly one host, but {len(entries)} are chosen", remedy="choose one with --limit"
+        )
     return entries[0]

@@ -37,6 +37,6 @@ def head(made: Mapping[str, Any]) -> Sequence[str]:
         f"helm upgrade --install gpu-operator nvidia/gpu-operator --version={CHART} -n gpu-operator -f FILE",
         f"Driver: {owner[made['driver']['enabled']]}. Toolkit: {owner[made['toolkit']['enabled']]}.",
         "Another owner: owners.driver or owners.toolkit in the spec. Both must not manage the same part.",
-        "The chart creates the RuntimeClass nvidia: leave out the one of gpuready render k8s.",
+        "The chart creates the RuntimeClass nvidia: leave out the one of gpuready render kubernetes.",
         "A toolkit version of its own would be toolkit.version: the chart ignores toolkit-version (issue 861).",
     ]

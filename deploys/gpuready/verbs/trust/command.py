@@ -74,6 +74,8 @@ def command(yes: bool, replace: bool, **given: Any) -> int:
         return 7
     stored = sum(_store(offer) for offer in wanted)
     say(f"{count(stored, 'key')} stored")
+    if stored:
+        say(f"next: gpuready plan {found.choice}", err=True)
     return 4 if refused or any(offer.error is not None for offer in offers) else 0
 
 

@@ -11,6 +11,7 @@ Compute Engine's on GPU machine types; triton pull request 2582 (TRITON_LIBCUDA_
 torchrun; the NVIDIA Container Toolkit's installation guide (apt).
 """
 
+import json
 import re
 import shlex
 from collections.abc import Sequence
@@ -18,8 +19,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuready.base import resources
+from gpuready.base.errors import UsageError
 from gpuready.components.toolkit.state import PACKAGES
 from gpuready.fabric.launch import shared_memory
+from gpuready.inventory.hosts import HostEntry
+from gpuready.model.images import named
 from gpuready.model.spec import NodeSpec
 
 #: Where Batch installs the driver on the VM, and where it is in the container.
@@ -31,9 +35,8 @@ _OF_OTHERS = {"debian": re.compile(r"(^|[/-])cos([/-]|$)"), "cos": re.compile(r"
 
 @dataclass(frozen=True)
 class Job:
-    """The parts of the job that the spec does not contain: the image, the VM, and the program with its arguments."""
+    """The parts of the job that the spec does not contain: the VM, and the program with its arguments."""
 
-    image: str
     machine_type: str
     script: tuple[str, ...]
     accelerator: str = ""
@@ -51,13 +54,54 @@ def has_gpus(machine_type: str) -> bool:
     return bool(re.match(r"[ag]\d+x?-", machine_type))
 
 
-def job(wanted: Job, gpus: int, spec: NodeSpec) -> dict[str, Any]:
+def document(wanted: Job, entries: Sequence[HostEntry]) -> str:
+    """Return the job of the one chosen host, as JSON. Raises UsageError that names all that is missing at once."""
+    missing: dict[str, str] = {}
+    if len(entries) != 1:
+        choose = "choose one with --limit" if entries else "-i INVENTORY"
+        missing[f"exactly one host, but {len(entries)} are chosen"] = choose
+    if not wanted.machine_type:
+        missing["a machine type"] = "--machine-type, such as a3-highgpu-8g"
+    if not wanted.script:
+        missing["a script"] = "-- train.py"
+    if len(entries) != 1:
+        raise UsageError(f"gcp-batch needs {'; '.join(missing)}", remedy="; ".join(missing.values()))
+    (entry,) = entries
+    spec = entry.spec
+    image = spec.verify.image or next((one.ref for one in named(spec.images)), "")
+    gpus, key = spec.hardware.expected_gpus, spec.toolkit.repo.key
+    if not image:
+        missing["an image"] = f"verify: {{image: IMAGE}} in the spec of {entry.name}"
+    if not gpus:
+        missing["the number of GPUs"] = f"hardware: {{gpus: NUMBER}} in the spec of {entry.name}"
+    if wanted.system != "cos" and "://" not in key:
+        missing["a URL of the toolkit's key"] = "toolkit: {repo: {key: https://...}}"
+    if wanted.machine_type and not wanted.accelerator and not has_gpus(wanted.machine_type):
+        missing["GPUs (this machine type has none)"] = (
+            "--accelerator, such as nvidia-tesla-t4, or another --machine-type"
+        )
+    if missing or gpus is None:
+        raise UsageError(
+            f"{entry.name} ({entry.source}): the Batch job needs {'; '.join(missing)}",
+            remedy="; ".join(missing.values()),
+        )
+    if wanted.contradiction:
+        other = "cos" if wanted.system == "debian" else "debian"
+        raise UsageError(
+            f"--boot-image {wanted.boot_image} is of another system than --system {wanted.system}, whose driver is "
+            "elsewhere",
+            remedy=f"--system {other}",
+        )
+    return json.dumps(job(wanted, image, gpus, spec), indent=2)
+
+
+def job(wanted: Job, image: str, gpus: int, spec: NodeSpec) -> dict[str, Any]:
     """Return the job in the form of the API (``gcloud batch jobs submit --config``)."""
     boot_disk = {"image": wanted.boot_image or IMAGES[wanted.system]}
     policy: dict[str, Any] = {"machineType": wanted.machine_type, "bootDisk": boot_disk}
     if wanted.accelerator:
         policy["accelerators"] = [{"type": wanted.accelerator, "count": str(gpus)}]
-    group = {"taskCount": "1", "taskSpec": {"maxRetryCount": 0, "runnables": [*_runnables(wanted, gpus, spec)]}}
+    group = {"taskCount": "1", "taskSpec": {"maxRetryCount": 0, "runnables": [*_runnables(wanted, image, gpus, spec)]}}
     return {
         "taskGroups": [group],
         "allocationPolicy": {"instances": [{"installGpuDrivers": True, "policy": policy}]},
@@ -65,10 +109,10 @@ def job(wanted: Job, gpus: int, spec: NodeSpec) -> dict[str, Any]:
     }
 
 
-def _runnables(wanted: Job, gpus: int, spec: NodeSpec) -> Sequence[dict[str, Any]]:
+def _runnables(wanted: Job, image: str, gpus: int, spec: NodeSpec) -> Sequence[dict[str, Any]]:
     memory = f"--shm-size={shared_memory(spec, gpus)}"
     container = {
-        "imageUri": wanted.image,
+        "imageUri": image,
         "entrypoint": "torchrun",
         "commands": ["--standalone", f"--nproc-per-node={gpus}", *wanted.script],
     }
@@ -82,7 +126,7 @@ def _runnables(wanted: Job, gpus: int, spec: NodeSpec) -> Sequence[dict[str, Any
     container["options"] = shlex.join(("--runtime=nvidia", "--gpus=all", memory))
     repo, packages = spec.toolkit.repo, tuple(f"{name}={spec.toolkit.version}-1" for name in PACKAGES)
     script = resources.script(
-        "verbs/render/batch-runtime", url=repo.url, key=repo.key, fingerprint=repo.fingerprint, packages=packages
+        "verbs/launch/batch-runtime", url=repo.url, key=repo.key, fingerprint=repo.fingerprint, packages=packages
     )
     return (
         {"displayName": "the nvidia runtime", "script": {"text": script}},

@@ -48,12 +48,12 @@ def hosts(tmp_path: Path) -> list[str]:
     return ["-i", str(inventory), "--state", write_states(tmp_path / "states.json", states)]
 
 
-def example(exits: Exits, *words: str) -> str:
-    return exits(0, "example", "ddp", *words).out
+def launch(exits: Exits, *words: str) -> str:
+    return exits(0, "launch", *words).out
 
 
 def test_the_script_compiles_and_is_short(exits: Exits) -> None:
-    out = example(exits)
+    out = exits(0, "example", "ddp").out
     compile(out, "ddp.py", "exec")
     assert len(out.splitlines()) <= 120 and max(map(len, out.splitlines())) <= 120
     before = out.partition("import torch\n")[0]
@@ -61,29 +61,15 @@ def test_the_script_compiles_and_is_short(exits: Exits) -> None:
         assert f'os.environ.setdefault("{name}"' in before
 
 
-@pytest.mark.parametrize("words", ["", "--launch env", "--launch slurm", "--launch kubernetes", "--launch runai"])
-def test_the_script_or_a_launch_goes_into_the_file(words: str, tmp_path: Path, exits: Exits) -> None:
-    path = tmp_path / "launch"
-    assert example(exits, *words.split(), "-o", str(path)) == ""
-    assert path.read_text() == example(exits, *words.split())
-    assert "overwrites nothing" in exits(64, "example", "ddp", *words.split(), "-o", str(path)).err
-
-
-def test_the_lines_of_hosts_go_into_no_file(hosts: list[str], tmp_path: Path, exits: Exits) -> None:
-    path = tmp_path / "launch"
-    assert "prints a report" in exits(64, "example", "ddp", "--launch", "hosts", "-o", str(path), *hosts).err
-    assert not path.exists()
-
-
-def test_hosts_get_the_lines_of_nccl(hosts: list[str], exits: Exits) -> None:
-    out = example(exits, "--launch", "hosts", *hosts)
-    told = exits(0, "nccl", "--launch", *hosts, "--", "ddp.py").out
-    lines = re.findall(r".*torchrun --nnodes 2 .*ddp\.py", told)
-    assert len(lines) == 2 and all(line in out for line in lines)
+def test_without_a_script_the_lines_start_the_example_and_else_that_script(hosts: list[str], exits: Exits) -> None:
+    for how in ("hosts", "env", "slurm", "runai"):
+        assert " ddp.py" in launch(exits, how, *hosts)
+        assert " train.py --epochs 3" in (out := launch(exits, how, *hosts, "--", "train.py", "--epochs", "3")), out
+        assert "ddp.py" not in out
 
 
 def test_the_line_for_operators_that_set_the_variables(hosts: list[str], exits: Exits) -> None:
-    line = example(exits, "--launch", "env", *hosts)
+    line = launch(exits, "env", *hosts)
     assert "NCCL_IB_HCA='=mlx5_0:1' " in line and "NCCL_SOCKET_IFNAME='=net1' " in line
     shown = {"WORLD_SIZE": "2", "RANK": "1", "MASTER_ADDR": "ddp-master-0", "MASTER_PORT": "23456", "PATH": "/bin"}
     said = subprocess.run(
@@ -93,11 +79,11 @@ def test_the_line_for_operators_that_set_the_variables(hosts: list[str], exits: 
     assert said.strip() == (
         "--nnodes 2 --node-rank 1 --master-addr ddp-master-0 --master-port 23456 --nproc-per-node 8 ddp.py"
     )
-    assert example(exits, "--launch", "env").split()[:2] == [*ENV, "torchrun"]
+    assert launch(exits, "env").split()[:2] == [*ENV, "torchrun"]
 
 
 def test_the_batch_script_of_slurm(hosts: list[str], tmp_path: Path, exits: Exits) -> None:
-    out = example(exits, "--launch", "slurm", *hosts)
+    out = launch(exits, "slurm", *hosts)
     (tmp_path / "job.sh").write_text(out)
     found = subprocess.run(
         [shellcheck(), "-s", "sh", str(tmp_path / "job.sh")], capture_output=True, text=True, check=False
@@ -116,7 +102,7 @@ def test_the_batch_script_of_slurm(hosts: list[str], tmp_path: Path, exits: Exit
 
 
 def test_a_pytorch_job_is_valid(hosts: list[str], exits: Exits) -> None:
-    code, job = yaml.safe_load_all(example(exits, "--launch", "kubernetes", "--rdma-resource", "rdma/hca", *hosts))
+    code, job = yaml.safe_load_all(launch(exits, "kubernetes", "--rdma-resource", "rdma/hca", *hosts))
     kubernetes_validate.validate(code, KUBERNETES, strict=True)
     Draft202012Validator(JOB).validate(job["spec"])
     assert (job["apiVersion"], job["kind"]) == ("kubeflow.org/v1", "PyTorchJob")
@@ -138,14 +124,14 @@ def test_a_pytorch_job_is_valid(hosts: list[str], exits: Exits) -> None:
 
 def test_one_node_needs_no_worker(tmp_path: Path, exits: Exits) -> None:
     (tmp_path / "hosts.yaml").write_text("all: {hosts: {gpu01: {gpuready: {hardware: {gpus: 8}}}}}")
-    out = example(exits, "--launch", "kubernetes", "-i", str(tmp_path / "hosts.yaml"))
+    out = launch(exits, "kubernetes", "-i", str(tmp_path / "hosts.yaml"))
     job: dict[str, Any] = list(yaml.safe_load_all(out))[1]
     assert list(job["spec"]["pytorchReplicaSpecs"]) == ["Master"] and "hardware.gpus" not in out
-    assert "--workers" not in example(exits, "--launch", "runai", "-i", str(tmp_path / "hosts.yaml"))
+    assert "--workers" not in launch(exits, "runai", "-i", str(tmp_path / "hosts.yaml"))
 
 
 def test_the_command_of_runai_has_documented_flags(hosts: list[str], exits: Exits) -> None:
-    out = example(exits, "--launch", "runai", *hosts)
+    out = launch(exits, "runai", *hosts)
     words = shlex.split(out.replace("\\\n", " "))
     assert words[:5] == ["runai", "training", "pytorch", "submit", "ddp"]
     options, _, tail = " ".join(words[5:]).partition(" --command -- ")
@@ -164,31 +150,33 @@ def test_the_command_of_runai_has_documented_flags(hosts: list[str], exits: Exit
 
 
 def test_what_is_a_placeholder_is_said(tmp_path: Path, exits: Exits) -> None:
-    said = exits(0, "example", "ddp", "--launch", "slurm").err
+    said = exits(0, "launch", "slurm").err
     assert "note: replace 8 GPUs with the number of GPUs in each node (hardware.gpus" in said and "2 nodes" in said
     (tmp_path / "hosts.yaml").write_text("all: {hosts: {build: {gpuready: {hardware: {gpus: none}}}}}")
-    told = exits(0, "example", "ddp", "--launch", "env", "-i", str(tmp_path / "hosts.yaml"))
+    told = exits(0, "launch", "env", "-i", str(tmp_path / "hosts.yaml"))
     assert "(the spec says hardware.gpus: none)" in told.err
-    said = exits(0, "example", "ddp", "--launch", "runai").err
+    said = exits(0, "launch", "runai").err
     assert "PROJECT" in said and "registry.example.com/train:1.0" in said
-    assert "Replace: 2 nodes" in example(exits, "--launch", "kubernetes")
+    assert "Replace: 2 nodes" in launch(exits, "kubernetes")
 
 
 def test_a_node_without_rdma_gets_no_settings_of_it(tmp_path: Path, exits: Exits) -> None:
     (tmp_path / "state.json").write_text(NodeState().model_dump_json())
     (tmp_path / "hosts.yaml").write_text("all: {hosts: {gpu01: {gpuready: {hardware: {gpus: 1}}}}}")
     given = ["-i", str(tmp_path / "hosts.yaml"), "--state", str(tmp_path / "state.json")]
-    assert "rdma" not in example(exits, "--launch", "runai", *given)
-    assert "NCCL_IB" not in example(exits, "--launch", "kubernetes", *given)
+    assert "rdma" not in launch(exits, "runai", *given)
+    assert "NCCL_IB" not in launch(exits, "kubernetes", *given)
 
 
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("-i", "hosts.yaml"), "the same for all hosts"),
-        (("--launch", "hosts"), "-i is missing"),
-        (("--launch", "slurm", "--state", "x"), "-i is missing"),
+        (("example", "ddp", "-i", "hosts.yaml"), "-i"),
+        (("launch", "hosts"), "-i is missing"),
+        (("launch", "hosts", "-i", "a,", "--master-addr", "a b"), "not an address or a host name"),
+        (("launch", "slurm", "--state", "x"), "-i is missing"),
+        (("launch", "kubernetes", "--", "train.py"), "unexpected argument 'train.py'"),
     ],
 )
 def test_usage(words: tuple[str, ...], part: str, exits: Exits) -> None:
-    assert part in exits(64, "example", "ddp", *words).err
+    assert part in exits(64, *words).err

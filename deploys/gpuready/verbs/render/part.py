@@ -1,4 +1,4 @@
-"""The part of docker-args: the options of docker run, and the reason for each."""
+"""The part of ``render docker``: the options of docker run, and the reason for each."""
 
 import shlex
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from gpuready.result.text import Painter, grouped
 
 @dataclass(frozen=True)
 class Argument(Part):
-    """docker-args: an option of docker run."""
+    """render docker: an option of docker run."""
 
     words: tuple[str, ...]
     """The words of the command line."""
@@ -24,13 +24,13 @@ class Argument(Part):
         return shlex.join(self.words)
 
 
-class DockerArgsPart(VerbPart):
+class DockerPart(VerbPart):
     """A value of each host."""
 
     def blocks(self, run: Run, paint: Painter) -> Iterator[list[str]]:
         """One line for all hosts that share it, and why each option."""
         found: list[tuple[tuple[Argument, ...], str]] = [
-            (host.parts["docker_args"], host.name) for host in run.hosts if "docker_args" in host.parts
+            (host.parts["docker_run"], host.name) for host in run.hosts if "docker_run" in host.parts
         ]
         for arguments, names in grouped(found).items():
             yield [
@@ -40,11 +40,11 @@ class DockerArgsPart(VerbPart):
             ]
 
     def distinct(self, host: HostResult) -> object:
-        return host.parts.get("docker_args")
+        return host.parts.get("docker_run")
 
 
-PART = DockerArgsPart(
-    verb="docker-args",
-    of_host={"docker_args": (tuple[Argument, ...], "docker-args: the options.")},
+PART = DockerPart(
+    verb="render",
+    of_host={"docker_run": (tuple[Argument, ...], "render docker: the options.")},
     judges=False,
 )

@@ -1,4 +1,4 @@
-"""``gpuready probe``: print the state of the nodes, masked. plan and verify read it with --state."""
+"""``gpuready record``: print the state of the nodes, masked. plan and verify read it with --state."""
 
 from typing import Any
 
@@ -9,20 +9,20 @@ from gpuready.cli.options import HostVerb, each_options
 _HELP = """Read the nodes and print their states as JSON, with secrets masked. Nothing changes.
 
 \b
-  gpuready probe -i hosts.yaml > states.json
-  gpuready probe -i hosts.yaml --output human
+  gpuready record -i hosts.yaml > states.json
+  gpuready record -i hosts.yaml --output human
   gpuready verify -i hosts.yaml --state states.json
 """
 
 
-@click.command("probe", cls=HostVerb, help=_HELP)
+@click.command("record", cls=HostVerb, help=_HELP)
 @each_options
 def command(**given: Any) -> int:
     from gpuready.cli.online import only_read
     from gpuready.cli.request import request
-    from gpuready.verbs.probe.part import PART
+    from gpuready.verbs.record.part import PART
 
-    wanted = request("probe", part=PART, default_output="json", **given)
+    wanted = request("record", part=PART, default_output="json", **given)
     run = only_read(wanted, None)
     for host in run.hosts:
         if host.state is not None:

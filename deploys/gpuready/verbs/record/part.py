@@ -1,4 +1,4 @@
-"""The part of probe: the state of a node, for people in a few lines. Scripts take the state in the JSON."""
+"""The part of record: the state of a node, for people in a few lines. Scripts take the state in the JSON."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from gpuready.result.model import Run, VerbPart
 from gpuready.result.text import Painter, count
 
 
-class ProbePart(VerbPart):
+class RecordPart(VerbPart):
     """A value of each host."""
 
     def blocks(self, run: Run, paint: Painter) -> Iterator[list[str]]:
@@ -17,9 +17,9 @@ class ProbePart(VerbPart):
                 yield _lines(host.name, host.parts["state"], paint)
 
 
-PART = ProbePart(
-    verb="probe",
-    of_host={"state": (NodeState, "probe: the node's state, masked.")},
+PART = RecordPart(
+    verb="record",
+    of_host={"state": (NodeState, "record: the node's state, masked.")},
     judges=False,
 )
 

@@ -1,4 +1,4 @@
-"""An example of training on several nodes, and how each scheduler starts it.
+"""How each scheduler starts a training on several nodes.
 
 With the c10d rendezvous, torchrun lends its store to the ranks. After a restart they read the addresses of the ranks
 before them there, and connect to nobody (seen with PyTorch 2.15 and gloo, two nodes): the batch script turns that off.
@@ -11,12 +11,12 @@ run-ai/docs, runai-submit-dist-pytorch.md, for the older command line in docs/gu
 """
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpuready.base import resources
 from gpuready.fabric.kubernetes import Workload, multus, pod_spec
-from gpuready.fabric.launch import MASTER_PORT, assignment
+from gpuready.fabric.launch import EXAMPLE, MASTER_PORT, assignment
 from gpuready.network import torch
 
 #: The script's directory in a container of a PyTorchJob, and that of its checkpoint.
@@ -25,35 +25,31 @@ _CODE, _DATA = "/opt/ddp", "/checkpoint"
 _HANDLING = {torch.VARIABLE: "1"}
 
 
-def script() -> str:
-    """Return the training script."""
-    return resources.document("verbs/render/ddp.py", measure=False)
-
-
-def torchrun(gpus: int, program: str, *options: str) -> str:
+def torchrun(gpus: int, script: Sequence[str]) -> str:
     """Return the shell command for an operator that sets WORLD_SIZE, RANK, MASTER_ADDR and MASTER_PORT in each pod."""
     return (
         'torchrun --nnodes "${WORLD_SIZE}" --node-rank "${RANK}" --master-addr "${MASTER_ADDR}" '
-        f'--master-port "${{MASTER_PORT}}" --nproc-per-node {gpus} {shlex.join((program, *options))}'
+        f'--master-port "${{MASTER_PORT}}" --nproc-per-node {gpus} {shlex.join(script)}'
     )
 
 
-def slurm(wanted: Workload, nodes: int, program: str) -> str:
+def slurm(wanted: Workload, nodes: int, script: Sequence[str]) -> str:
     """Return a batch script. The settings are those of the hosts, as no pod comes between."""
     settings = [assignment(*item) for item in {**wanted.on_host, **_HANDLING}.items()]
     return resources.document(
-        "verbs/render/ddp.sbatch",
+        "verbs/launch/ddp.sbatch",
         nodes=nodes,
         gpus=wanted.gpus,
         settings=settings,
         port=MASTER_PORT,
-        program=shlex.quote(program),
+        program=shlex.join(script),
     )
 
 
-def pytorch_job(wanted: Workload, nodes: int, program: str, resource: str) -> list[dict[str, Any]]:
-    """Return a ConfigMap with the script, and the PyTorchJob that runs it on ``nodes`` pods."""
-    command = ("sh", "-c", f"exec {torchrun(wanted.gpus, f'{_CODE}/{program}', '--checkpoint', f'{_DATA}/ddp.pt')}")
+def pytorch_job(wanted: Workload, nodes: int, resource: str) -> list[dict[str, Any]]:
+    """Return a ConfigMap with the example, and the PyTorchJob that runs it on ``nodes`` pods."""
+    script = (f"{_CODE}/{EXAMPLE}", "--checkpoint", f"{_DATA}/ddp.pt")
+    command = ("sh", "-c", f"exec {torchrun(wanted.gpus, script)}")
     volumes = (
         ({"name": "code", "configMap": {"name": "ddp"}}, _CODE),
         ({"name": "checkpoint", "emptyDir": {}}, _DATA),
@@ -66,8 +62,9 @@ def pytorch_job(wanted: Workload, nodes: int, program: str, resource: str) -> li
         for kind, count in counts.items()
         if count
     }
+    example = resources.document("verbs/example/ddp.py", measure=False)
     return [
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "ddp"}, "data": {program: script()}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "ddp"}, "data": {EXAMPLE: example}},
         {
             "apiVersion": "kubeflow.org/v1",
             "kind": "PyTorchJob",
@@ -80,9 +77,9 @@ def pytorch_job(wanted: Workload, nodes: int, program: str, resource: str) -> li
     ]
 
 
-def runai(wanted: Workload, nodes: int, program: str, resource: str) -> str:
+def runai(wanted: Workload, nodes: int, script: Sequence[str], resource: str) -> str:
     """Return the command that submits the training to NVIDIA Run:ai; the image must contain the script."""
-    line = f"sh -c {shlex.quote(torchrun(wanted.gpus, program))}"
+    line = f"sh -c {shlex.quote(torchrun(wanted.gpus, script))}"
     options: list[tuple[str, ...]] = [
         ("--project", "PROJECT"),
         ("--image", wanted.image),
@@ -115,8 +112,8 @@ def _both(workers: str, master: str, values: Mapping[str, str]) -> list[tuple[st
     return [(flag, f"{name}={value}") for name, value in values.items() for flag in (workers, master)]
 
 
-def plain(wanted: Workload, program: str) -> str:
+def plain(wanted: Workload, script: Sequence[str]) -> str:
     """Return the line for operators that set the variables, with the settings of NCCL that are known in front."""
     known = _HANDLING if "network" in wanted.placeholders else {**wanted.variables, **_HANDLING}
     found = [assignment(*item) for item in known.items()]
-    return " ".join([*found, torchrun(wanted.gpus, program)]) + "\n"
+    return " ".join([*found, torchrun(wanted.gpus, script)]) + "\n"

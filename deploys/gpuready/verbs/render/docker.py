@@ -12,13 +12,13 @@ from gpuready.components.memlock import component
 from gpuready.fabric.launch import shared_memory
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Docker, NodeState, Unknown
-from gpuready.verbs.docker_args.part import Argument
+from gpuready.verbs.render.part import Argument
 
 
 class NoGpusError(GpureadyError):
     """No container gets GPUs on this node."""
 
-    kind = "docker-args"
+    kind = "docker"
     exit_code = 3
 
     def __init__(self, message: str) -> None:

@@ -1,1 +1,0 @@
-"""``gpuready docker-args``."""
