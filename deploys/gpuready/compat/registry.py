@@ -108,12 +108,12 @@ class _Registry:
             raise ImageError(f"{self._host}: the answer is not valid JSON: {e}") from None
 
     def _get(self, path: str) -> bytes:
-        """Read a manifest or blob. The first request is without a token; the answer says where to get one."""
+        """Read a manifest or blob. An answer without a right token says where to get one."""
         url = f"{self._scheme}://{self._host}/v2/{self._name}/{path}"
         try:
             data = self._read(url)
         except urllib.error.HTTPError as e:
-            if e.code != 401 or self._token:
+            if e.code != 401:
                 raise self._refused(e) from None
             self._token = self._new_token(e.headers.get("WWW-Authenticate", ""))
             try:

@@ -137,8 +137,8 @@ class TerraformSource(Source):
                 self.add_hosts(host, each, resource.where)
             user = _text(resource, ("values", *_KINDS[kind].user))
             variables = {"ansible_host": ip} | ({"ansible_user": user} if user else {})
-            for key, value in variables.items():  # of the host, even if a resource, and so a group, has its name
-                self.graph.hosts[host].vars[key] = Located(value, resource.where)
+            located = {key: Located(value, resource.where) for key, value in variables.items()}
+            self.set_variables(host, located, resource.where, host)
             self.graph.aliases[address] = host
 
 
