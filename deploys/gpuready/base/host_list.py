@@ -10,15 +10,21 @@ _MOST = 12
 
 def hostlist(names: Iterable[str]) -> str:
     """Fold runs of numbers in the names and keep their order. A very long list ends with the number of names left."""
+    return ",".join(folded(names))
+
+
+def folded(names: Iterable[str]) -> list[str]:
+    """Return the parts of :func:`hostlist`."""
     series: dict[tuple[str, str, int], list[str]] = {}
     for name in dict.fromkeys(names):
         series.setdefault(_key(name), []).append(name)
     _join_padded(series)
     if len(series) <= _MOST + 1:
-        return ",".join(_fold(key, members) for key, members in series.items())
+        return [_fold(key, members) for key, members in series.items()]
     shown = list(series.items())[:_MOST]
     more = sum(len(members) for members in series.values()) - sum(len(members) for _, members in shown)
-    return ",".join(_fold(key, members) for key, members in shown) + f" and {more} more"
+    parts = [_fold(key, members) for key, members in shown]
+    return [*parts[:-1], f"{parts[-1]} and {more} more"]
 
 
 def _split(name: str) -> tuple[str, str, str]:
