@@ -14,7 +14,7 @@ from tests.lab.host import LabError, compilers, ensure_packages, no_vms
 from tests.lab.lab import Lab, available
 
 #: What tests without a machine run beside them. A test that lacks one of these is skipped.
-_TOOLS = ("busybox-static", "groff-base", "skopeo", "zsh")
+_TOOLS = ("busybox-static", "groff-base", "zsh")
 #: The machines' tests mostly wait, so more workers than cores; a file's tests share machines, so they stay together.
 _WORKERS = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
 _SHORT = ("tests", "-m", "not lab and not long or promise", *_WORKERS)

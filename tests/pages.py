@@ -3,7 +3,10 @@
 import re
 import shlex
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+
+from gpuready.cuda.tables import published
 
 ROOT = Path(__file__).parents[1]
 _FOLDERS = (".", "docs", "docs/guides", "docs/explanation", "tests/components", ".github")
@@ -45,7 +48,8 @@ class Command:
             return self.argv[1] not in ("docker", "hosts")
         if verb == "explain":
             return "-i" not in self.argv
-        return verb == "compat" and "-i" not in self.argv and "--image" not in self.argv
+        named = [word for option, word in pairwise(self.argv) if option == "--image"]
+        return verb == "compat" and "-i" not in self.argv and all(map(published, named))
 
 
 def commands(page: Path) -> list[Command]:

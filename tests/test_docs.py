@@ -299,6 +299,8 @@ def test_yaml_of_a_page_is_a_valid_inventory_or_spec(
     if "all" not in value:
         spec = value.get("gpuready", value)
         text = yaml.safe_dump({"all": {"hosts": {"gpu01": {}}, "vars": {"gpuready": spec, "rack": "r1"}}})
+    elif "hosts" not in text:  # a second -i has them
+        text = yaml.safe_dump({"all": {"hosts": {"gpu01": {}}, **value["all"]}})
     path = tmp_path / "inventory.yaml"
     path.write_text(text)
     (tmp_path / "dist").mkdir()

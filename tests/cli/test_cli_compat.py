@@ -65,6 +65,46 @@ def test_an_answer_that_depends_on_the_gpu_says_so(exits: Exits) -> None:
     assert (same["verdict"], same["certain"], same["notes"]) == ("NEEDS_DRIVER", True, [])
 
 
+def test_a_branch_whose_releases_agree(exits: Exits) -> None:
+    asked = ["compat", "--driver", "535", "--gpu", "NVIDIA A10", "--image-cuda", "12.4"]
+    image = exits(0, *asked, "--output", "json").document["image"]
+    assert (image["image"], image["verdict"], image["certain"]) == ("", "MINOR", True)
+    assert "the same for 535.54.03 and 535.309.01, the oldest and the newest known release" in image["notes"][-1]
+    one = exits(0, *asked[:2], "465", *asked[3:-1], "11.3", "--output", "json").document["image"]
+    assert (one["verdict"], one["notes"]) == ("NATIVE", []) and "465.19.01" in one["reason"]  # only one is known
+
+
+def test_a_branch_whose_releases_differ(exits: Exits) -> None:
+    asked = ["compat", "--driver", "450", "--gpu", "Tesla T4", "--image-cuda", "11.4"]
+    found = exits(3, *asked, "--output", "json").document
+    judged = [(each["image"], each["verdict"]) for each in found["hosts"]["host"]["images"]]
+    assert judged == [("driver 450.36.06", "NEEDS_DRIVER"), ("driver 450.80.02", "MINOR")]
+    told = exits(3, *asked).out
+    assert "driver 450.36.06  driver 450.80.02\n" in told and "1 of 2 images on hosts will run" in told
+
+
+@pytest.mark.parametrize(
+    ("image", "driver", "word"),
+    [
+        ("nvcr.io/nvidia/pytorch:25.08-py3", "580.65.06", "NATIVE"),
+        ("nvcr.io/nvidia/pytorch:25.10-py3", "535", "FORWARD?"),
+        ("nvcr.io/nvidia/pytorch:25.07-py3", "575.57.08", "NATIVE?"),
+        ("pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime", "535", "MINOR"),
+        ("docker.io/pytorch/pytorch:2.8.0-cuda12.8-cudnn9-devel", "535", "FORWARD"),
+        ("nvidia/cuda:13.0.1-cudnn-devel-ubuntu24.04", "580.82.07", "NATIVE"),
+        ("nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04", "470", "FORWARD"),
+        ("pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime", "570", "NEEDS_DRIVER"),
+    ],
+)
+def test_a_published_image_by_its_name(image: str, driver: str, word: str, exits: Exits) -> None:
+    """Without a network, and without an engine that has it."""
+    code = 3 if word == "NEEDS_DRIVER" else 0
+    told = exits(code, "compat", "--driver", driver, "--gpu", "NVIDIA A10", "--image", image).out
+    assert told.startswith(f"{word}  ")
+    assert "the image itself was not read" in told
+    assert ("which only one source says" in told) == (image == "nvcr.io/nvidia/pytorch:25.07-py3")
+
+
 def test_for_ci(exits: Exits) -> None:
     suites = ET.fromstring(exits(3, *FIELD, "--output", "junit").out)
     assert suites.get("failures") == "1"
@@ -76,7 +116,8 @@ def test_for_ci(exits: Exits) -> None:
 @pytest.mark.parametrize(
     ("more", "message", "instead"),
     [
-        (["--driver", "450"], "--driver 450: not a version", "535.104.05"),
+        (["--driver", "565"], "--driver 565: no release of this branch is known (on 2026-", "555, 560, 570, 575"),
+        (["--driver", "99999"], "--driver 99999: not a version", "535.104.05"),
         (["--driver", "latest"], "--driver latest: not a version", "a full driver version"),
         (["--driver", "100.14.11"], "not a known driver", "346"),
         (["--image-cuda", "12.7"], "no such CUDA toolkit is known (on 2026-", "12.6, 12.8"),

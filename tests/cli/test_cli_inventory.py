@@ -103,6 +103,41 @@ def test_the_table_shows_shared_values_once(inventory: str, tmp_path: Path, exit
     assert exits(0, "report", str(tmp_path / "inventory.json")).out == told
 
 
+def test_a_long_value_leaves_the_columns_in_line(tmp_path: Path, exits: Exits) -> None:
+    image = "registry.example.com/" + "x" * 40 + ":1"
+    spec = f"{{verify: {{image: {image}}}, hardware: {{gpus: 8}}, toolkit: {{hold: false}}}}"
+    path = write_hosts(tmp_path, f"all:\n  vars: {{gpuready: {spec}}}\n  hosts: {{gpu1: }}\n")
+    lines = [line for line in exits(0, "inventory", "-i", path).out.splitlines() if line.startswith("    ")]
+    assert len({line.index(f"  {path}:") for line in lines if path in line}) == 1
+    assert [line.split() for line in lines][2:] == [["verify.image", image], [f"{path}:2"]]
+
+
+def test_hosts_that_do_not_fold_are_on_several_lines(tmp_path: Path, exits: Exits) -> None:
+    names = [f"aws-instance-with-a-long-name-{letter}" for letter in "abcde"]
+    path = write_hosts(tmp_path, f"all:\n  vars: {{gpuready: {{}}}}\n  hosts: {{{': , '.join(names)}: }}\n")
+    head = exits(0, "inventory", "-i", path).out.split("\n\n")[1].splitlines()
+    assert head == [f"{','.join(names[:3])},", f"  {','.join(names[3:])}: all defaults"]
+
+
+def test_an_alias_of_ssh_is_shown_with_its_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exits: Exits
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh" / "config").write_text(
+        "Host gpu01\n  HostName 198.18.0.6\nHost gpu*\n  HostName %h.example.com\n"
+    )
+    (tmp_path / "conf").write_text("HostName elsewhere\n")
+    text = "all: {hosts: {gpu03: {ansible_host: 10.0.0.3}, gpu04: {ansible_ssh_common_args: '-F ./conf'}}}\n"
+    path = write_hosts(tmp_path, text.replace("{hosts", "{vars: {gpuready: {}}, hosts"))
+    monkeypatch.chdir(tmp_path)
+    found = listed(["-i", "ops@gpu01,gpu02", "-i", path], exits)
+    assert {name: each["inventory"].get("hostname") for name, each in found.items()} == {
+        "gpu01": "198.18.0.6", "gpu02": "gpu02.example.com", "gpu03": None, "gpu04": None
+    }  # fmt: skip
+    assert "gpu01  ops@gpu01 (198.18.0.6)  " in exits(0, "inventory", "-i", "ops@gpu01,gpu02").out
+
+
 def test_skipped_hosts_have_a_reason(tmp_path: Path, exits: Exits) -> None:
     path = write_hosts(tmp_path, OTHERS)
     hosts = listed(["-i", path], exits)

@@ -188,7 +188,7 @@ def test_checks_of_gpus_do_not_apply_to_a_host_without_gpus(text: str, status: s
 
 
 def test_a_host_whose_image_is_unknown_is_not_ok(exits: Exits) -> None:
-    argv = ["compat", "-i", "gpu01,", "--state", RECORDED, "--image", "nvidia/cuda:12.4.1-base"]
+    argv = ["compat", "-i", "gpu01,", "--state", RECORDED, "--image", "example.com/app:1"]
     assert "\ngpu01  UNKNOWN  -  " in exits(3, *argv).out
     assert ">gpu01" in exits(3, *argv, "--output", "html").out
 

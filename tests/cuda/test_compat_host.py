@@ -228,22 +228,35 @@ def test_a_requirement_that_these_hosts_do_not_check_is_a_note(files: dict[str, 
     assert "  note:    NVIDIA_REQUIRE_CUDA is ignored here" in told.out
 
 
-def test_a_registry_without_skopeo(monkeypatch: pytest.MonkeyPatch, exits: Exits) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    err = exits(64, "compat", "--driver", "460.80", "--image", "docker://busybox").err
-    assert "there is no skopeo on this machine" in err
-    assert "install skopeo, or docker save -o image.tar busybox, and --image image.tar" in err
+def test_a_branch_of_drivers_on_every_host(files: dict[str, str], exits: Exits) -> None:
+    """450.36.06 is too old for CUDA 11.3, 450.80.02 is not: two answers; for CUDA 12.4, one."""
+    differ = exits(3, *matrix(files, "--driver", "450", "--image-cuda", "11.3", "--output", "json")).document
+    for host in differ["hosts"].values():
+        judged = [(each["image"], each["verdict"]) for each in host["images"]]
+        assert judged == [("image, driver 450.36.06", "NEEDS_DRIVER"), ("image, driver 450.80.02", "MINOR")]
+    agree = exits(3, *matrix(files, "--driver", "450", "--image-cuda", "12.4", "--output", "json"))
+    assert [each["image"] for each in agree.document["hosts"]["gpu01"]["images"]] == ["image"]
+
+
+def test_a_published_image_that_no_engine_has(files: dict[str, str], exits: Exits) -> None:
+    argv = matrix(files, "--driver", "535.54.03", "--gpu", "NVIDIA L4", "--image", "nvidia/cuda:12.2.0-base")
+    (image,) = exits(0, *argv, "--output", "json").document["hosts"]["gpu01"]["images"]
+    assert (image["image"], image["verdict"], image["certain"]) == ("nvidia/cuda:12.2.0-base", "NATIVE", True)
+    assert image["notes"][0].startswith("by the table of ") and image["notes"][1].startswith("on the node: ")
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["-i", "HOSTS", "--driver", "460", "--image-cuda", "11.3"], "--driver 460: not a version"),
+        (
+            ["-i", "HOSTS", "--driver", "565", "--image-cuda", "11.3"],
+            "--driver 565: no release of this branch is known",
+        ),
         (["-i", "HOSTS", "--stack", "mount", "--image-cuda", "11.3"], "--inventory and --stack contradict each other"),
         (["--driver", "460.80", "--image", "IMAGE", "--require", "cuda>=1"], "--image and --require contradict"),
         (["--driver", "460.80", "--image-cuda", "11.3", "--state", "x"], "--state needs the inventory"),
         (["--driver", "460.80", "--image", "HOSTS"], "not an image archive"),
-        (["--driver", "460.80", "--image", "docker://127.0.0.1:1/app:1"], "skopeo"),
+        (["--driver", "460.80", "--image", "docker://127.0.0.1:1/app:1"], "127.0.0.1:1: Connection refused"),
         (["-i", "HOSTS"], "no image: neither --image nor --image-cuda, and no images: in the spec"),
         (["-i", "HOSTS", "--driver", "", "--image-cuda", "11.3"], "--driver : not a version"),
         (["-i", "HOSTS", "--image", "app:1", "--image-cuda", "12.7"], "no such CUDA toolkit is known"),

@@ -12,7 +12,7 @@ from gpuready.cuda.facts import stack_of
 
 def test_there_are_the_files_that_are_read() -> None:
     files = sorted(path.stem for path in tables.DATA.glob("*.yaml"))
-    assert files == ["branches", "container-toolkit", "forward", "gpus", "toolkits"]
+    assert files == ["branches", "container-toolkit", "forward", "gpus", "images", "toolkits"]
 
 
 def test_a_newer_toolkit_never_needs_an_older_driver() -> None:
@@ -253,3 +253,29 @@ def test_every_brand_has_a_kind_its_number_and_a_word() -> None:
 )  # fmt: skip
 def test_what_a_toolkit_does_by_itself(toolkit: str, stack: str) -> None:
     assert stack_of(numbers(toolkit)) == stack
+
+
+def test_a_published_image_has_a_known_cuda() -> None:
+    for year, month in itertools.product(range(24, 27), range(1, 13)):
+        found = tables.published(f"nvcr.io/nvidia/pytorch:{year}.{month:02}-py3")
+        assert found is None or (found.cuda in tables.known_cuda() and found.libcuda == "own")
+    assert tables.published("nvcr.io/nvidia/pytorch:24.04-py3") is not None
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        "nvcr.io/nvidia/pytorch:23.01-py3",
+        "nvcr.io/nvidia/pytorch:25.08-py3-igpu",
+        "example.com/nvidia/cuda:12.4.1-base",
+        "pytorch/pytorch:latest",
+        "nvidia/cuda:12.4.1-base@sha256:" + "0" * 64,
+    ],
+)
+def test_what_the_table_of_images_does_not_have(reference: str) -> None:
+    assert tables.published(reference) is None
+
+
+def test_the_releases_of_a_branch() -> None:
+    assert [driver(one) for one in tables.releases(450)] == ["450.36.06", "450.51.05", "450.51.06", "450.80.02"]
+    assert tables.releases(565) == ()

@@ -7,6 +7,7 @@ import pytest
 from pyinfra.connectors.sshuserclient.config import SSHConfig
 
 from gpuready.base.errors import InventoryError
+from gpuready.inventory import own_ssh_config
 from gpuready.inventory.hosts import Connection, load
 from gpuready.operations.connection import host_data
 from gpuready.verbs.trust.hostkey import target
@@ -82,6 +83,21 @@ def test_connections_and_trust_follow_include(ssh: Path) -> None:
     assert (found["gpu10"]["user"], found["gpu10"]["port"]) == ("inner", "2210")
     assert (found["gpu01"]["user"], found["gpu01"]["port"]) == ("ops", "2222")
     assert target(Connection("gpu03")).address == "10.0.0.3" and target(Connection("gpu10")).port == 2210
+
+
+def test_addresses_are_those_of_ssh(ssh: Path) -> None:
+    """As the reader of connections finds them, also in included files and blocks."""
+    with Path(host_data(Connection("gpu03"))["ssh_config_file"]).open() as file:
+        config = SSHConfig()
+        config.parse(file)
+    there = own_ssh_config.host_names()
+    expected = {name: config.lookup(name)["hostname"] for name in there}
+    assert {name: own_ssh_config.addresses(there).get(name, name) for name in there} == expected
+    assert own_ssh_config.addresses(["gpu10", "gpu01"]) == {"gpu10": "10.0.0.10"}
+    ssh.write_text("HostName %h.lan\nHost gpu01\n  HostName other\n")
+    assert own_ssh_config.addresses(["gpu01"]) == {"gpu01": "gpu01.lan"}
+    ssh.unlink()
+    assert own_ssh_config.addresses(["gpu01"]) == {}
 
 
 def test_a_file_that_cannot_be_read_is_named(ssh: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,15 +13,21 @@ def hostlist(names: Iterable[str], *, whole: bool = False) -> str:
 
     A very long list ends with the number of names left, unless ``whole``: then it is a pattern for ``--limit``.
     """
+    return ",".join(folded(names, whole=whole))
+
+
+def folded(names: Iterable[str], *, whole: bool = False) -> list[str]:
+    """Return the parts of :func:`hostlist`."""
     series: dict[tuple[str, str, int], list[str]] = {}
     for name in dict.fromkeys(names):
         series.setdefault(_key(name), []).append(name)
     _join_padded(series)
     if whole or len(series) <= _MOST + 1:
-        return ",".join(_fold(key, members) for key, members in series.items())
+        return [_fold(key, members) for key, members in series.items()]
     shown = list(series.items())[:_MOST]
     more = sum(len(members) for members in series.values()) - sum(len(members) for _, members in shown)
-    return ",".join(_fold(key, members) for key, members in shown) + f" and {more} more"
+    parts = [_fold(key, members) for key, members in shown]
+    return [*parts[:-1], f"{parts[-1]} and {more} more"]
 
 
 def _split(name: str) -> tuple[str, str, str]:

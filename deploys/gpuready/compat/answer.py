@@ -9,7 +9,10 @@ from gpuready.cuda import tables
 from gpuready.cuda.facts import Host, Image, ImageFacts
 from gpuready.cuda.predict import VERDICTS, Prediction, predict
 
-NAME_IT = "give its CUDA version with --image-cuda, or the image as an archive with --image image.tar"
+NAME_IT = (
+    "give its CUDA version with --image-cuda, or the image as an archive with --image image.tar, "
+    "or from its registry with --image docker://REF"
+)
 DESCRIBE_IT = "describe the host instead of probing it: --driver, --gpu and --toolkit, without -i"
 
 
@@ -55,6 +58,24 @@ def answers(hosts: Sequence[Host], why: str, images: Mapping[str, ImageFacts]) -
                 one = replace(one, found=replace(one.found, certain=False))
             found.append(one)
     return found
+
+
+def for_releases(by_driver: Mapping[str, Sequence[Answer]]) -> list[Answer]:
+    """Join the answers for several releases of a driver branch: one if they agree, else each with its release."""
+    joined: list[Answer] = []
+    for same in zip(*by_driver.values(), strict=True):
+        first = same[0]
+        if len({each.word for each in same}) > 1:
+            joined += [
+                replace(each, image=", ".join(filter(None, (each.image, f"driver {release}"))))
+                for release, each in zip(by_driver, same, strict=True)
+            ]
+        elif len(same) > 1 and first.found is not None:
+            text = f"the answer is the same for {' and '.join(by_driver)}, the oldest and the newest known release"
+            joined.append(replace(first, notes=(*first.notes, text)))
+        else:
+            joined.append(first)
+    return joined
 
 
 def answer(hosts: Sequence[Host], image: Image, name: str = "") -> Answer:

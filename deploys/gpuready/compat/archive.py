@@ -26,7 +26,7 @@ _MOST_LINKS = 8
 _LARGEST_JSON = 4_000_000
 #: The platform that is read from an index of several.
 _MACHINE = "amd64"
-_INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
+INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
 
 
 class Files(Protocol):
@@ -135,7 +135,7 @@ def _found(files: Files) -> tuple[str, list[str]]:
         if files.has("manifest.json"):
             return _of_docker(_json(files, "manifest.json"))
         if files.has("index.json"):
-            return _of_index(files, _json(files, "index.json"))
+            return of_index(files, _json(files, "index.json"))
     except (KeyError, TypeError, AttributeError, IndexError) as e:
         raise ImageError(f"its manifest is incomplete: {type(e).__name__}: {e}") from None
     raise ImageError("it has neither manifest.json (docker save) nor index.json (OCI layout)")
@@ -148,19 +148,21 @@ def _of_docker(manifest: Any) -> tuple[str, list[str]]:
     return manifest[0]["Config"], list(manifest[0]["Layers"])
 
 
-def _of_index(files: Files, index: Any, depth: int = 0) -> tuple[str, list[str]]:
+def of_index(files: Files, index: Any, depth: int = 0) -> tuple[str, list[str]]:
+    """Return the names of the configuration and of the layers of the one image for :data:`_MACHINE`."""
     entries = [one for one in index["manifests"] if "vnd.docker.reference.type" not in (one.get("annotations") or {})]
     fitting = [one for one in entries if (one.get("platform") or {}).get("architecture", _MACHINE) == _MACHINE]
     chosen = fitting or entries
     if len(chosen) != 1 or depth > 3:
         raise ImageError(f"it has {len(chosen)} images for {_MACHINE}, expected one")
-    manifest = _json(files, _blob(chosen[0]["digest"]))
-    if chosen[0].get("mediaType") in _INDEXES or "manifests" in manifest:
-        return _of_index(files, manifest, depth + 1)
-    return _blob(manifest["config"]["digest"]), [_blob(layer["digest"]) for layer in manifest["layers"]]
+    manifest = _json(files, blob(chosen[0]["digest"]))
+    if chosen[0].get("mediaType") in INDEXES or "manifests" in manifest:
+        return of_index(files, manifest, depth + 1)
+    return blob(manifest["config"]["digest"]), [blob(layer["digest"]) for layer in manifest["layers"]]
 
 
-def _blob(digest: str) -> str:
+def blob(digest: str) -> str:
+    """Return the name of a blob in an OCI layout."""
     kind, _, value = digest.partition(":")
     if not kind.isalnum() or not value.isalnum():
         raise ImageError(f"{digest!r} is not a digest")

@@ -121,6 +121,36 @@ def security_floors() -> dict[int, Version]:
     return {int(branch): numbers(release) for branch, release in sorted(_load("branches")["security"].items())}
 
 
+@functools.cache
+def releases(branch: int) -> tuple[Version, ...]:
+    """Return the releases of a driver branch that these tables name, oldest first."""
+    named = {*toolkits().values(), *floors().values(), *security_floors().values()}
+    return tuple(sorted(one for one in named if one[0] == branch and len(one) > 1))
+
+
+# --- published images ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Published:
+    """What is known of a published image by its tag: ``libcuda`` is ``none``, ``compat`` or ``own``."""
+
+    cuda: Version
+    libcuda: str
+    sure: bool
+
+
+def published(reference: str) -> Published | None:
+    """Identify an image by its reference; None if the table has no row for it."""
+    for row in _load("images")["images"]:
+        if found := re.fullmatch(row["match"], reference):
+            if "releases" not in row:
+                return Published(numbers(found["cuda"]), row["libcuda"], True)
+            release = row["releases"].get(found["release"])
+            return release and Published(numbers(release["cuda"]), row["libcuda"], release["sure"])
+    return None
+
+
 # --- forward compatibility ----------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,8 @@ from gpuready.base.errors import SpecError, Where
 from gpuready.inventory.source_values import Located, Shown, merge
 
 Vars = dict[object, Located]
+#: How to choose a host; in the syntax of YAML, if the file has no entry in :attr:`Graph.choose`.
+CHOOSE = "add `gpuready: {}` to a host, to a group's vars or to all's vars; or name the host, with a comma: `-i gpu01,`"
 #: What to do about an inventory without hosts.
 ADD_HOSTS = (
     "add hosts below `hosts:` of a group such as all (YAML), or one on each line (INI); "
@@ -51,8 +53,10 @@ class Graph:
         self.hosts: dict[str, Host] = {}
         self.named: set[str] = set()
         """The hosts that the command line itself names."""
-        self.ini: set[str] = set()
-        """The files that are written as INI."""
+        self.choose: dict[str, str] = {}
+        """How to choose a host in the syntax of a file, if that is not YAML's."""
+        self.aliases: dict[str, str] = {}
+        """Other names of hosts, which ``--limit`` takes."""
         self.notes: list[str] = []
         self._closures: dict[frozenset[str], tuple[Group, ...]] = {}
         self._direct: dict[str, list[str]] | None = None

@@ -22,7 +22,7 @@ from gpuready.base.errors import InventoryError, SpecError, SpecErrors, Where, d
 from gpuready.inventory.build import build, references
 from gpuready.inventory.connection import HONOURED, Connection, connection, ignored, known_hosts_file, missing_password
 from gpuready.inventory.extra import Extra, extra_values, extra_variables
-from gpuready.inventory.groups import Graph, Vars
+from gpuready.inventory.groups import CHOOSE, Graph, Vars
 from gpuready.inventory.patterns import select
 from gpuready.inventory.source_values import VAULT, Located, label, merge, refuse_templates, value_at
 from gpuready.inventory.sources import is_path, read_by_ansible, read_source
@@ -36,11 +36,6 @@ UNCHOSEN = "no gpuready value in the inventory"
 #: Ansible's usual entry for tasks on the controller. It often stands below a group, or all, that has a gpuready value.
 THIS_MACHINE = "ansible_connection: local; gpuready reaches this machine only as -i @local"
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
-CHOOSE_INI = (
-    "add `gpuready={}` to a host's line, or below [GROUP:vars] or [all:vars]; "
-    "or name the host: `-i gpu01,` (with a comma)"
-)
-CHOOSE = "add `gpuready: {}` to a host, to a group's vars or to all's vars; or name the host, with a comma: `-i gpu01,`"
 
 MAX_SHOWN = 50
 _NAMED = 12
@@ -245,8 +240,8 @@ class _HostLoader:
             reason = UNCHOSEN
             if encrypted:
                 reason += f" (not read: {', '.join(map(str, encrypted))}, encrypted with ansible-vault)"
-            ini = self.graph.hosts[name].where.file in self.graph.ini
-            return Skipped(name, reason, tuple(map(str, wrong)), CHOOSE_INI if ini else CHOOSE)
+            remedy = self.graph.choose.get(self.graph.hosts[name].where.file, CHOOSE)
+            return Skipped(name, reason, tuple(map(str, wrong)), remedy)
         self.errors += wrong
         for where in encrypted:
             if not is_store(where.file):
@@ -316,7 +311,7 @@ class _HostLoader:
             hints = {each: did_you_mean(each, HONOURED, 0.88).removeprefix("; ") for each in unused}
             words = [f"{label(each)} ({hint})" if hint else label(each) for each, hint in hints.items()]
             remarks.append(f"ignored: {', '.join(words)}")
-        if name in self.graph.groups:
+        if name in self.graph.groups and self.graph.hosts_of(name) != [name]:
             remarks.append(f"{name} is the name of a host and a group: as in Ansible, the group gets its variables")
         return remarks + [f"{where}: encrypted with ansible-vault, not read" for where in encrypted]
 

@@ -38,6 +38,10 @@ _NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _MOST_CHARACTERS = 100_000
 _MOST_BITS = 1_000
 _QUOTING = re.compile(r"[\"'\\#]")
+_CHOOSE = (
+    "add `gpuready={}` to a host's line, or below [GROUP:vars] or [all:vars]; "
+    "or name the host: `-i gpu01,` (with a comma)"
+)
 _SECTIONS = "[GROUP], [GROUP:vars] or [GROUP:children]"
 _SPEC = "gpuready={} or gpuready={'hardware': {'gpus': 8}}"
 _SPEC_OF_HOST = "gpuready={} or, with double quotes on a host's line, gpuready=\"{'hardware': {'gpus': 8}}\""
@@ -84,7 +88,7 @@ class IniSource(Source):
     def __init__(self, graph: Graph, errors: list[SpecError], file: str) -> None:
         super().__init__(graph, errors)
         self._file = file
-        graph.ini.add(file)
+        graph.choose[file] = _CHOOSE
         self._values = 0
         self._with_vars: dict[str, Where] = {}
         """Groups that have variables and no section of their own yet."""

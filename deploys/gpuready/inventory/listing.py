@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from gpuready.base.documents import read_json
-from gpuready.base.part import Part
+from gpuready.base.part import OPTIONAL, Part
 from gpuready.inventory.hosts import HostEntry
 from gpuready.inventory.source_values import Located, plain
 
@@ -43,14 +43,17 @@ class Listed(Part):
     """The merged values of gpuready."""
     spec: dict[str, Any]
     """The whole spec, with defaults."""
+    hostname: str | None = field(default=None, metadata=OPTIONAL)
+    """What HostName in ~/.ssh/config says for the address: ssh connects to it."""
 
 
-def listed(entry: HostEntry) -> Listed:
+def listed(entry: HostEntry, hostname: str | None = None) -> Listed:
     """The host, with the values it has set itself or inherited, in the order of their keys."""
     there = entry.connection
     return Listed(
         str(entry.source), entry.groups, there.address, there.user, there.port,
         tuple(sorted(_settings(entry.given), key=lambda each: each.key)), entry.spec.model_dump(mode="json"),
+        hostname,
     )  # fmt: skip
 
 

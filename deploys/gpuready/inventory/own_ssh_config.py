@@ -9,7 +9,7 @@ import glob
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
@@ -69,6 +69,25 @@ def host_names() -> dict[str, Where]:
         for word in _patterns(line.text):
             if not _NO_NAME.search(word) and all(_matches(word, patterns) for patterns in line.within):
                 found.setdefault(word, line.where)
+    return found
+
+
+def addresses(names: Collection[str]) -> dict[str, str]:
+    """Where ssh connects for those of these names that have a HostName; the first one that applies counts."""
+    found: dict[str, str] = {}
+    applies = set(names)
+    try:
+        for line in _lines(path(), (), ()) if path().is_file() else ():
+            match = _LINE.fullmatch(line.text.strip())
+            keyword = match[1].lower() if match else ""
+            if keyword in ("host", "match"):
+                applies = {name for name in names if _matches(name, _patterns(line.text))}
+            elif match and keyword == "hostname":
+                for name in applies:
+                    if all(_matches(name, patterns) for patterns in line.within):
+                        found.setdefault(name, "".join(_words(match[2])[:1]).replace("%h", name))
+    except OSError as e:
+        raise InventoryError(f"{e.filename}: cannot be read: {e.strerror}") from None
     return found
 
 

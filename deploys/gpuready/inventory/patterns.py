@@ -127,6 +127,8 @@ def _noted(graph: Graph, pattern: str, notes: list[str]) -> set[str]:
 
 def _match(graph: Graph, pattern: str) -> list[str]:
     """The hosts of one pattern, given without its sign; a group wins over hosts of the same name or range."""
+    if pattern in graph.aliases:
+        return [graph.aliases[pattern]]
     subscript = None if pattern.startswith("~") else _SUBSCRIPT.fullmatch(pattern)
     found = _hosts_like(graph, subscript[1] if subscript else pattern)
     if not subscript:

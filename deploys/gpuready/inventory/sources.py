@@ -161,7 +161,7 @@ def _read_text(path: str, text: str, graph: Graph, errors: list[SpecError], *, s
     if script or (is_json(text) and _is_export(located.value)):
         ExportSource(graph, errors).read(located.value)
     elif is_json(text) and is_terraform(located.value):
-        TerraformSource(graph, errors).read(located.value)
+        TerraformSource(graph, errors, path).read(located.value)
     elif all(group.value is not None and not isinstance(group.value, (dict, list)) for group in located.value.values()):
         raise InventoryError(
             f"{path}: not an inventory: its top-level keys are variables",

@@ -1,33 +1,55 @@
 """Terraform and OpenTofu: the JSON of ``terraform show -json`` and of ``terraform output -json``.
 
-An output named ``gpuready_inventory`` is the inventory: a mapping of groups as in YAML (``{all: {hosts: {...}}}``), or
-a list of hosts. Without it, every instance of Google Cloud, AWS or Azure in the state is a host. Its name is the
-resource's address with dots for brackets (``aws_instance.gpu[0]`` is ``aws_instance.gpu.0``). Its address is the public
-IP, else the private one. Its groups are the type and the name of the resource (``aws_instance``, ``gpu``), so
-``group_vars/gpu.yml`` beside the file chooses and describes it. Sources: Terraform's documentation, "JSON Output
-Format"; the providers' documentation of the resources.
+An output named ``gpuready_inventory`` is the inventory: a mapping of groups as in YAML (``{all: {hosts: {...}}}``). An
+output named ``hosts`` is a list of hosts, or a mapping of hosts. Without them, every instance in the state is a host.
+Its name is that of the instance, if no other instance has it; the resource's address (``aws_instance.gpu[0]``) is an
+alias. Its address is the public IP, else the private one. Its groups are the type and the name of the resource
+(``aws_instance``, ``gpu``), so ``group_vars/gpu.yml`` beside the file chooses and describes it.
+
+Sources: Terraform's documentation, "JSON Output Format"; the documentation of the resources in hashicorp/google,
+hashicorp/aws, hashicorp/azurerm, oracle/oci, terraform-provider-openstack/openstack and elct9620/lambdalabs.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from gpuready.base.errors import InventoryError
+from gpuready.base.errors import InventoryError, SpecError
 from gpuready.inventory.ansible import Source, YamlSource
+from gpuready.inventory.groups import Graph
 from gpuready.inventory.host_names import is_host
 from gpuready.inventory.source_values import Located, value_at
 
-OUTPUT = "gpuready_inventory"
-_OUTPUT_ALLOWED = "a mapping of groups, such as {all = {hosts = {...}}}, or a list of hosts"
-#: Where each kind of instance has its address: the first one that is set counts.
-_ADDRESSES = {
-    "google_compute_instance": (
-        ("network_interface", 0, "access_config", 0, "nat_ip"),
-        ("network_interface", 0, "network_ip"),
+GROUPS, HOSTS = "gpuready_inventory", "hosts"
+_GROUPS_ALLOWED = "a mapping of groups, such as {all = {hosts = {...}}}"
+_HOSTS_ALLOWED = 'a list of hosts, such as ["10.0.0.7"], or a mapping, such as {gpu01 = "10.0.0.7"}'
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """Where an instance of one type has its name, addresses and login user; the first one that is set counts."""
+
+    names: tuple[tuple[object, ...], ...]
+    addresses: tuple[tuple[object, ...], ...]
+    user: tuple[object, ...] = ("",)
+
+
+_AWS = _Kind((("tags", "Name"), ("tags_all", "Name")), (("public_ip",), ("private_ip",)))
+_KINDS = {
+    "google_compute_instance": _Kind(
+        (("name",),),
+        (("network_interface", 0, "access_config", 0, "nat_ip"), ("network_interface", 0, "network_ip")),
     ),
-    "aws_instance": (("public_ip",), ("private_ip",)),
-    "azurerm_linux_virtual_machine": (("public_ip_address",), ("private_ip_address",)),
+    "aws_instance": _AWS,
+    "aws_spot_instance_request": _AWS,
+    "azurerm_linux_virtual_machine": _Kind(
+        (("name",),), (("public_ip_address",), ("private_ip_address",)), ("admin_username",)
+    ),
+    "oci_core_instance": _Kind((("display_name",),), (("public_ip",), ("private_ip",))),
+    "openstack_compute_instance_v2": _Kind((("name",),), (("access_ip_v4",), ("access_ip_v6",))),
+    "lambdalabs_instance": _Kind((("name",),), (("ip",),)),
 }
-_USERS = {"azurerm_linux_virtual_machine": "admin_username"}
 
 Top = dict[object, Located]
 
@@ -41,56 +63,101 @@ def is_terraform(top: Top) -> bool:
 class TerraformSource(Source):
     """The hosts of an output, or of the resources of a state."""
 
+    def __init__(self, graph: Graph, errors: list[SpecError], file: str) -> None:
+        super().__init__(graph, errors)
+        self._file = file
+        graph.choose[file] = _how_to_choose(file)
+
     def read(self, top: Top) -> None:
         """Read the hosts; InventoryError if there are none."""
         tree = Located(top, next(iter(top.values())).where)
-        file = tree.where.file
         if "planned_values" in top:
             raise InventoryError(
-                f"{file}: this is a plan of Terraform; its hosts do not exist yet",
+                f"{self._file}: this is a plan of Terraform; its hosts do not exist yet",
                 remedy="after terraform apply: terraform show -json > terraform.json",
             )
-        path = ("values", "outputs", OUTPUT, "value") if "format_version" in top else (OUTPUT, "value")
-        output = value_at(tree, path)
-        if output is not None:
-            self._output(output)
-            return
-        found = [self._instance(resource) for resource in _resources(value_at(tree, ("values", "root_module")))]
-        if not any(found):
-            raise InventoryError(
-                f"{file}: Terraform: no output {OUTPUT}, and no resource of {', '.join(_ADDRESSES)}",
-                remedy=f"define an output {OUTPUT}: {_OUTPUT_ALLOWED}",
-            )
+        outputs = ("values", "outputs") if "format_version" in top else ()
+        groups, hosts = (value_at(tree, (*outputs, name, "value")) for name in (GROUPS, HOSTS))
+        if groups is not None:
+            self._groups(groups)
+        elif hosts is not None:
+            self._hosts(hosts)
+        else:
+            self._instances(value_at(tree, ("values", "root_module")))
 
-    def _output(self, output: Located) -> None:
+    def _groups(self, output: Located) -> None:
         if isinstance(output.value, dict):
             YamlSource(self.graph, self.errors).read(output.value)
-        elif isinstance(output.value, list):
-            for entry in output.value:
-                self.add_hosts(entry.value, self.graph.groups["ungrouped"], entry.where)
         else:
-            self.refuse(f"output {OUTPUT}: not accepted", output.where, output.value, _OUTPUT_ALLOWED)
+            self.refuse(f"output {GROUPS}: not accepted", output.where, output.value, _GROUPS_ALLOWED)
 
-    def _instance(self, resource: Located) -> bool:
-        """Add the host, if the resource is an instance."""
-        kind, name, address = (_text(resource, (key,)) for key in ("type", "name", "address"))
-        if _text(resource, ("mode",)) != "managed" or kind not in _ADDRESSES or not address:
-            return False
-        groups = [self.add_group(group, resource.where) for group in (kind, name)]
-        host = re.sub(r"[^A-Za-z0-9_.-]+", ".", address).rstrip(".-_")
-        ip = next(filter(None, (_text(resource, ("values", *path)) for path in _ADDRESSES[kind])), "")
-        if host in self.graph.hosts:
+    def _hosts(self, output: Located) -> None:
+        """A list of names and addresses; or a mapping of names to an address, or to variables as in YAML."""
+        ungrouped = self.graph.groups["ungrouped"]
+        if isinstance(output.value, list):
+            for entry in output.value:
+                self.add_hosts(entry.value, ungrouped, entry.where)
+        elif isinstance(output.value, dict):
+            for pattern, entry in output.value.items():
+                plain = isinstance(entry.value, str)
+                variables = {"ansible_host": entry} if plain else entry.value
+                for host in self.add_hosts(pattern, ungrouped, entry.where):
+                    self.set_variables(host, variables, entry.where, f"output {HOSTS}: host {host}")
+        else:
+            self.refuse(f"output {HOSTS}: not accepted", output.where, output.value, _HOSTS_ALLOWED)
+
+    def _instances(self, root: Located | None) -> None:
+        found = [each for each in _resources(root) if _is_instance(each)]
+        if not found:
+            raise InventoryError(
+                f"{self._file}: Terraform: no output {GROUPS} or {HOSTS}, and no resource of {', '.join(_KINDS)}",
+                remedy=f"define an output {GROUPS}: {_GROUPS_ALLOWED}; or an output {HOSTS}: {_HOSTS_ALLOWED}",
+            )
+        names = Counter(map(_name, found))
+        shared = [name for name, number in names.items() if name and number > 1]
+        if shared:
+            text = f"{', '.join(shared)}: several instances have this name; their host names are the addresses"
+            self.graph.notes.append(f"{self._file}: {text}")
+        for each in found:
+            name = _name(each)
+            self._instance(each, name if names[name] == 1 else "")
+
+    def _instance(self, resource: Located, name: str) -> None:
+        """Add an instance; without a name of its own, it has that of its address."""
+        kind, group, address = (_text(resource, (key,)) for key in ("type", "name", "address"))
+        groups = [self.add_group(each, resource.where) for each in (kind, group)]
+        host = name or re.sub(r"[^A-Za-z0-9_.-]+", ".", address).rstrip(".-_")
+        ip = _first(resource, _KINDS[kind].addresses).strip("[]")  # OpenStack: an IPv6 address has brackets
+        if host in self.graph.aliases.values():
             self.refuse("two resources with the same host name", resource.where, address, f"not also {host}")
         elif not is_host(ip):
             self.refuse(f"{address}: no IP address", resource.where, ip, "an instance that runs")
         else:
-            for group in filter(None, groups):
-                self.add_hosts(host, group, resource.where)
-            user = _text(resource, ("values", _USERS.get(kind, "")))
+            for each in filter(None, groups):
+                self.add_hosts(host, each, resource.where)
+            user = _text(resource, ("values", *_KINDS[kind].user))
             variables = {"ansible_host": ip} | ({"ansible_user": user} if user else {})
             located = {key: Located(value, resource.where) for key, value in variables.items()}
             self.set_variables(host, located, resource.where, host)
-        return True
+            self.graph.aliases[address] = host
+
+
+def _how_to_choose(file: str) -> str:
+    stdin = file == "<stdin>"
+    both = f"-i {'-' if stdin else file} -i spec.yaml"
+    beside = "" if stdin else "; or write `gpuready: {}` into group_vars/all.yml beside it"
+    return f"write `all: {{vars: {{gpuready: {{}}}}}}` into spec.yaml, and give both: {both}{beside}"
+
+
+def _is_instance(resource: Located) -> bool:
+    managed = _text(resource, ("mode",)) == "managed"
+    return managed and _text(resource, ("type",)) in _KINDS and bool(_text(resource, ("address",)))
+
+
+def _name(instance: Located) -> str:
+    """The name of an instance; empty if it has none that a host could have."""
+    name = _first(instance, _KINDS[_text(instance, ("type",))].names)
+    return name if is_host(name) else ""
 
 
 def _resources(module: Located | None) -> Iterator[Located]:
@@ -101,6 +168,10 @@ def _resources(module: Located | None) -> Iterator[Located]:
         section = value_at(module, (key,))
         for entry in section.value if section is not None and isinstance(section.value, list) else ():
             yield from [entry] if key == "resources" else _resources(entry)
+
+
+def _first(resource: Located, paths: tuple[tuple[object, ...], ...]) -> str:
+    return next(filter(None, (_text(resource, ("values", *path)) for path in paths)), "")
 
 
 def _text(tree: Located, path: tuple[object, ...]) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from gpuready.base.host_list import hostlist
 from gpuready.contract.check import DECIDE, UNDECIDED
-from gpuready.inventory.hosts import CHOOSE, THIS_MACHINE
+from gpuready.inventory.groups import CHOOSE
+from gpuready.inventory.hosts import THIS_MACHINE
 from gpuready.result.blocks import (
     DiffBlock,
     consequences,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpuready.base.errors import UsageError, did_you_mean
-from gpuready.base.versions import Version, dotted, numbers
+from gpuready.base.versions import Version, dotted, driver, numbers
 from gpuready.cli.complete import files
 from gpuready.cli.main import held
 from gpuready.cli.options import STATE, Verb, each_options
 from gpuready.cli.output import deliver, targets
-from gpuready.compat.answer import answers
+from gpuready.compat.answer import answers, for_releases
 from gpuready.cuda import tables
 from gpuready.cuda.facts import STACKS, CompatLib, Host, Image, ImageFacts, Note, cannot_be, gated, stack_of
 from gpuready.cuda.require import RequireError, check
@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from gpuready.cli.online import Work
     from gpuready.model.images import ImageSpec
     from gpuready.model.spec import NodeSpec
+    from gpuready.model.state import NodeState
 
 _HELP = """Predict whether an image runs on a host, and what to do if not. Without --trace, nothing is started.
 
 \b
+  gpuready compat --driver 535 --gpu A10 --image nvcr.io/nvidia/pytorch:25.10-py3
   gpuready compat --driver 450.102.04 --gpu "GeForce RTX 2080 Ti" --stack mount \\
                   --image-cuda 11.2.2 --compat-lib 460.32.03
   gpuready compat -i hosts.yaml --image app:1.4           every host, probed; the image as its engine has it
@@ -54,8 +56,9 @@ _UNASKED = (
 @click.command("compat", cls=Verb, help=_HELP)
 @click.option(
     "--driver",
-    metavar="VERSION",
-    help="Driver of the host, such as 550.54.15. With -i: assume this driver on all hosts.",
+    metavar="VERSION|BRANCH",
+    help="Driver of the host, such as 550.54.15, or a branch, such as 550, which stands for its oldest and its newest "
+    "known release. With -i: assume this driver on all hosts.",
 )
 @click.option(
     "--gpu",
@@ -85,8 +88,9 @@ _UNASKED = (
     metavar="REF|ARCHIVE",
     shell_complete=files,
     help="An archive of docker save; an OCI layout (directory or tar); an image that Docker, containerd or podman has "
-    "on every host (without -i: on this machine), never pulled; or docker://REF: skopeo asks the registry for its "
-    "configuration only. Repeatable. Default: images of the spec, unless --trace is given.",
+    "on every host (without -i: on this machine), never pulled; or docker://REF: ask the registry for its "
+    "configuration only. What is not there is looked up in a table of NGC's and PyTorch's images, and then, without "
+    "-i, in the registry. Repeatable. Default: images of the spec, unless --trace is given.",
 )
 @click.option(
     "--trace",
@@ -106,9 +110,9 @@ def command(**given: Any) -> int:
     _refuse_trace(given)
     if given["inventory"]:
         return _matrix(given)
-    hosts = [_host(given)]
+    hosts = _hosts(given)
     images = {name: _read(name, given) for name in names} or {"": _described(_image(given), hosts)}
-    found = answers(hosts, "", images)
+    found = for_releases({driver(host.driver): answers([host], "", images) for host in hosts})
     run = Run("compat", part=PART)
     if len(found) == 1:
         run.parts["image"] = JudgedImage.of(found[0])
@@ -122,7 +126,6 @@ def _matrix(given: dict[str, Any]) -> int:
     with held():
         from gpuready.cli.online import online, only_read
         from gpuready.cli.request import request
-        from gpuready.compat.checks import image_facts
         from gpuready.compat.trace_verdict import trace
         from gpuready.gpu.compat_host import hosts_of
         from gpuready.verbs.compat.images import is_here
@@ -130,8 +133,7 @@ def _matrix(given: dict[str, Any]) -> int:
     traced = tuple(dict.fromkeys(given["trace"]))
     given["image"] = (*given["image"], *(name for name in traced if name not in given["image"]))
     wanted = request("compat", part=PART, **{name: value for name, value in given.items() if name not in _OWN})
-    if given["driver"] is not None:
-        _driver("--driver", given["driver"])
+    drivers = [""] if given["driver"] is None else [driver(one) for one in _drivers(given["driver"])]
     files = {name: _read(name, given) for name in given["image"] if is_here(name)}
     asked = [name for name in given["image"] if name not in files]
     if given["image_cuda"] is not None:
@@ -149,9 +151,13 @@ def _matrix(given: dict[str, Any]) -> int:
         host.parts["images"] = ()
     for host in run.hosts:
         if state := host.only_read():
-            models, why = hosts_of(state, given["driver"] or "", given["gpu"] or "")
-            images = files | ({} if image is None else {"image": _described(image, models)})
-            found = answers(models, why, images | image_facts(specs[host.name], state))
+            images = files | _on_node(specs[host.name], state)
+            by_driver = {}
+            for release in drivers:
+                models, why = hosts_of(state, release, given["gpu"] or "")
+                described = {} if image is None else {"image": _described(image, models)}
+                by_driver[release] = answers(models, why, described | images)
+            found = for_releases(by_driver)
             seen = {name: (state.active, number) for number, name in enumerate(traced)}
             host.parts["images"] = tuple(
                 JudgedImage.of(
@@ -162,6 +168,18 @@ def _matrix(given: dict[str, Any]) -> int:
                 for each in found
             )
     return wanted.deliver(run)
+
+
+def _on_node(images: tuple[ImageSpec, ...], state: NodeState) -> dict[str, ImageFacts]:
+    """The images as the node's engines have them; one that they lack may be a published one."""
+    from gpuready.compat.checks import image_facts
+    from gpuready.compat.published import published_image
+
+    found = image_facts(images, state)
+    for name, facts in found.items():
+        if facts.image is None and (known := published_image(name)):
+            found[name] = replace(known, notes=(*known.notes, f"on the node: {facts.unknown}"))
+    return found
 
 
 def _tracing(images: Sequence[str]) -> Work:
@@ -238,16 +256,17 @@ def _read(name: str, given: dict[str, Any]) -> ImageFacts:
     return read_image(name, _cuda(given["image_cuda"]) if given["image_cuda"] else None)
 
 
-def _host(given: dict[str, Any]) -> Host:
+def _hosts(given: dict[str, Any]) -> list[Host]:
+    """The host that is described, once for each driver that it may have."""
     if given["driver"] is None:
-        raise UsageError("--driver is missing: the version of the host's driver", remedy=_EXAMPLE)
+        raise UsageError("--driver is missing: version or branch of the host's driver", remedy=_EXAMPLE)
     toolkit = _version("--toolkit", given["toolkit"], "X.Y.Z, such as 1.17.8", 3) if given["toolkit"] else None
     stack = given["stack"] or stack_of(toolkit)
     if toolkit and (why := cannot_be(stack, toolkit)):
         remedy = f"--stack {stack_of(toolkit)}, or leave --stack out"
         raise UsageError(f"--stack {stack} contradicts --toolkit {given['toolkit']}: {why}", remedy=remedy)
-    driver, gpu = _driver("--driver", given["driver"]), tables.gpu(given["gpu"] or "")
-    return Host(driver, gpu, stack, toolkit, gated(stack, toolkit))
+    gpu = tables.gpu(given["gpu"] or "")
+    return [Host(one, gpu, stack, toolkit, gated(stack, toolkit)) for one in _drivers(given["driver"])]
 
 
 def _image(given: dict[str, Any]) -> Image:
@@ -285,6 +304,22 @@ def _note(text: str | None, libraries: tuple[str, ...]) -> Note | None:
         return given_note(text)
     except NoteError as e:
         raise UsageError(f"--note: {e}", remedy='as in --note \'{"format":1,"driver":[535,550]}\'') from None
+
+
+def _drivers(text: str) -> tuple[Version, ...]:
+    """The driver of ``--driver``; for a branch, such as 535, its oldest and its newest known release."""
+    if not text.isdecimal() or len(text) > 4:
+        return (_driver("--driver", text),)
+    known = [branch for branch in tables.branches() if tables.releases(branch)]
+    if int(text) not in known:
+        date = tables.dated("branches")[0]
+        branches = f"or a branch: {', '.join(map(str, known))}"
+        raise UsageError(
+            f"--driver {text}: no release of this branch is known (on {date})",
+            remedy=f"a full driver version, such as 535.104.05; {branches}",
+        )
+    releases = tables.releases(int(text))
+    return tuple(dict.fromkeys((releases[0], releases[-1])))
 
 
 def _driver(option: str, text: str) -> Version:

@@ -1,19 +1,18 @@
-"""An image by its name, for ``gpuready compat``: a file, an image of this machine's engines, or one in a registry.
+"""An image by its name, for ``gpuready compat``: a file, or an image of this machine's engines, or a published one.
 
-A registry is asked only for what begins with ``docker://``, by skopeo and for the configuration alone: a few kilobytes.
+What no engine here has is looked up in the table of published images; its registry is asked for what that lacks.
 """
 
 import re
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from shutil import which
 
 from pydantic import ValidationError
 
 from gpuready.base import resources
-from gpuready.base.documents import read_json
-from gpuready.base.errors import UsageError, brief
+from gpuready.base.errors import UsageError
 from gpuready.base.facts import Answer
 from gpuready.base.records import ProbeError, Records, unmarked
 from gpuready.base.versions import Version
@@ -22,6 +21,8 @@ from gpuready.compat.checks import ReadImages
 from gpuready.compat.image import facts_of
 from gpuready.compat.layers import ImageError, Tree
 from gpuready.compat.node_image import node_image
+from gpuready.compat.published import published_image
+from gpuready.compat.registry import registry_config
 from gpuready.cuda import tables
 from gpuready.cuda.facts import CompatLib, ImageFacts
 from gpuready.model.images import ImageSpec
@@ -50,32 +51,52 @@ def check_name(name: str, option: str = "--image") -> None:
 
 def read_image(name: str, cuda: Version | None) -> ImageFacts:
     """The facts of an image; ``cuda`` counts where it names none. Raises UsageError where it cannot be read."""
-    try:
-        if name.startswith(REGISTRY):
-            return registry_image(name, cuda)
-        return read_archive(Path(name), cuda=cuda) if Path(name).exists() else _engine_image(name, cuda)
-    except ImageError as e:
-        remedy = f"docker pull it, or docker save -o image.tar it, or ask its registry: --image {REGISTRY}HOST/NAME:TAG"
-        if name.startswith(REGISTRY):
-            save = f"docker save -o image.tar {name.removeprefix(REGISTRY)}, and --image image.tar"
-            remedy = (
-                f"what does skopeo inspect --config {name} say? Or {save}"
-                if which("skopeo")
-                else f"install skopeo, or {save}"
-            )
-        elif Path(name).exists():
-            remedy = "an archive of docker save, or an OCI layout"
-        raise UsageError(f"--image {name}: {e}", remedy=remedy) from None
+    tried = []
+    for find in _ways(name):
+        try:
+            return find(name, cuda)
+        except ImageError as e:
+            tried.append(str(e))
+    remedy = "an archive of docker save, or an OCI layout"
+    if not Path(name).exists():
+        remedy = (
+            "name its CUDA instead of --image, such as --image-cuda 13.0; or, where it is: "
+            f"docker save -o image.tar {name.removeprefix(REGISTRY)}, and --image image.tar"
+        )
+    raise UsageError(f"--image {name}: {'; '.join(tried)}", remedy=remedy)
+
+
+def _ways(name: str) -> tuple[Callable[[str, Version | None], ImageFacts], ...]:
+    if name.startswith(REGISTRY):
+        return (registry_image,)
+    if Path(name).exists():
+        return (_archived,)
+    return (_engine_image, _published, registry_image)
+
+
+def _archived(name: str, cuda: Version | None) -> ImageFacts:
+    return read_archive(Path(name), cuda=cuda)
+
+
+def _published(name: str, cuda: Version | None) -> ImageFacts:
+    found = published_image(name)
+    if found is None:
+        raise ImageError("it is not in the table of published images")
+    return found
 
 
 def _engine_image(name: str, cuda: Version | None) -> ImageFacts:
     """As a node's engines are asked, only here."""
     question = ReadImages.of([name])
     script = resources.script("compat/read-images", images=question.images, limits=question.limits)
+    words = ["sh", "-c", 'NONCE=; eval "$(cat)"']
     try:
-        records = Records(unmarked(_run(["sh", "-c", 'NONCE=; eval "$(cat)"'], script)))
-    except ProbeError as e:
-        raise ImageError(str(e)) from None
+        done = subprocess.run(words, input=script, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        records = Records(unmarked(done.stdout))
+    except subprocess.TimeoutExpired:
+        raise ImageError(f"no engine here answered within {_SECONDS} s") from None
+    except (FileNotFoundError, ProbeError) as e:
+        raise ImageError(f"no engine could be asked: {e}") from None
     rc, out = records.runs.get("image.0", (1, "there was no answer"))
     if rc:
         raise ImageError(out.strip().splitlines()[-1] if out.strip() else f"exit {rc}")
@@ -83,31 +104,18 @@ def _engine_image(name: str, cuda: Version | None) -> ImageFacts:
 
 
 def registry_image(name: str, cuda: Version | None) -> ImageFacts:
-    """The configuration alone: its libcuda is concluded from the package that it names, so nothing is certain."""
-    try:
-        env = environment(read_json(_run(["skopeo", "inspect", "--config", name])))
-    except ValueError as e:
-        raise ImageError(f"skopeo's answer is not JSON: {e}") from None
+    """The configuration alone: its libcuda is concluded from what that names, so nothing is certain."""
+    env = environment(registry_config(name.removeprefix(REGISTRY)))
     found = facts_of(env, Tree(), cuda)
-    package = env.get("NV_CUDA_COMPAT_PACKAGE", "").partition("=")[0]
     if found.image is None:
         return found
-    note = "its layers were not read"
-    if package:
-        library = CompatLib(tables.bundled_driver(found.image.cuda))
-        found = replace(found, image=replace(found.image, compat=(library,)))
-        note += f": that it brings the libcuda of {package} is concluded from NV_CUDA_COMPAT_PACKAGE"
-    return replace(found, notes=(note,), sure=False)
-
-
-def _run(words: list[str], text: str = "") -> str:
-    try:
-        done = subprocess.run(words, input=text, capture_output=True, text=True, timeout=_SECONDS, check=False)
-    except FileNotFoundError:
-        raise ImageError(f"there is no {words[0]} on this machine") from None
-    except subprocess.TimeoutExpired:
-        raise ImageError(f"{words[0]}: no answer within {_SECONDS} s") from None
-    if done.returncode and words[0] != "sh":
-        told = done.stderr.strip().splitlines()
-        raise ImageError(f"{words[0]}: {brief(told[-1]) if told else f'exit {done.returncode}'}")
-    return done.stdout
+    image, library = found.image, (CompatLib(tables.bundled_driver(found.image.cuda)),)
+    concluded = ""
+    if env.get("NV_CUDA_COMPAT_PACKAGE"):
+        image, concluded = replace(image, compat=library), "NV_CUDA_COMPAT_PACKAGE"
+    elif env.get("_CUDA_COMPAT_PATH"):
+        image, concluded = replace(image, own_compat=library), "_CUDA_COMPAT_PATH"
+    note = "its registry gave its configuration; its layers were not read"
+    if concluded:
+        note += f": that it brings the libcuda of its CUDA is concluded from {concluded}"
+    return replace(found, image=image, notes=(note,), sure=False)

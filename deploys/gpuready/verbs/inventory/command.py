@@ -21,12 +21,15 @@ Does not connect. Skipped hosts are listed with the reason. JSON has the complet
 @click.command("inventory", cls=HostVerb, help=_HELP)
 @inventory_options
 def command(**given: Any) -> int:
+    from gpuready.inventory import own_ssh_config
     from gpuready.inventory.listing import listed
     from gpuready.verbs.inventory.part import PART
 
     wanted = request("inventory", part=PART, secrets=False, **given)
-    run = Run("inventory", [
-        HostResult(entry.name, {"inventory": listed(entry)}, outcome="ok", notes=list(entry.notes))
-        for entry in wanted.entries
-    ])  # fmt: skip
+    names = {entry.name: entry.connection.address for entry in wanted.entries if entry.connection.config is None}
+    there = own_ssh_config.addresses(set(names.values()))
+    run = Run("inventory")
+    for entry in wanted.entries:
+        part = listed(entry, there.get(names.get(entry.name, "")))
+        run.hosts.append(HostResult(entry.name, {"inventory": part}, outcome="ok", notes=list(entry.notes)))
     return wanted.deliver(wanted.complete(run))

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 
-from gpuready.base.host_list import hostlist
+from gpuready.base.host_list import folded
 from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.listing import Listed, Setting
 from gpuready.result.formats import LISTING_FORMATS
@@ -12,8 +12,10 @@ from gpuready.result.mask import mask_value
 from gpuready.result.model import HostResult, Run, VerbPart
 from gpuready.result.text import Painter, columns, count, grouped
 
-#: Columns of a value; a longer one pushes its place to the right.
+#: Columns of a value; the place of a longer one is on the next line.
 _WIDEST = 32
+#: Columns of the names of hosts that share a spec.
+_WIDEST_NAMES = 100
 #: Columns of a host's groups; the result document has all of them.
 _WIDEST_GROUPS = 40
 
@@ -53,7 +55,8 @@ def _address(host: Listed) -> str:
     if host.address == LOCAL:
         return "this machine"
     address = f"[{host.address}]" if ":" in host.address and host.port else host.address
-    return (f"{host.user}@" if host.user else "") + address + (f":{host.port}" if host.port else "")
+    login = (f"{host.user}@" if host.user else "") + address + (f":{host.port}" if host.port else "")
+    return f"{login} ({host.hostname})" if host.hostname else login
 
 
 def _groups(names: Sequence[str]) -> str:
@@ -70,15 +73,29 @@ def _values(run: Run, paint: Painter) -> Iterator[list[str]]:
     found = ((host.name, listed.settings if (listed := _listed(host)) else ()) for host in run.hosts)
     sharing = grouped((tuple((each.key, _shown(each), each.where) for each in of), name) for name, of in found)
     for rows, names in sharing.items():
-        head = paint("bold", hostlist(names))
+        *above, last = (paint("bold", line) for line in _names(names))
         if not rows:
-            yield [f"{head}: all defaults"]
+            yield [*above, f"{last}: all defaults"]
             continue
-        widths = [max(len(row[0]) for row in rows), min(_WIDEST, max(len(row[1]) for row in rows))]
-        yield [
-            f"{head}: defaults, and",
-            *(f"    {name:<{widths[0]}}  {value:<{widths[1]}}  {where}" for name, value, where in rows),
-        ]
+        width = max(len(row[0]) for row in rows)
+        values = min(_WIDEST, max(len(row[1]) for row in rows))
+        lines = [*above, f"{last}: defaults, and"]
+        for name, value, where in rows:
+            if len(value) > values:
+                lines.append(f"    {name:<{width}}  {value}")
+                name = value = ""
+            lines.append(f"    {name:<{width}}  {value:<{values}}  {where}")
+        yield lines
+
+
+def _names(hosts: Sequence[str]) -> list[str]:
+    """The hosts in one line, or in several if they are many that do not fold."""
+    lines = [""]
+    for name in folded(hosts):
+        if lines[-1].strip() and len(lines[-1]) + len(name) > _WIDEST_NAMES:
+            lines.append("  ")
+        lines[-1] += f"{name},"
+    return [*lines[:-1], lines[-1].removesuffix(",")]
 
 
 def _shown(setting: Setting) -> str:

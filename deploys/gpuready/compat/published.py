@@ -1,0 +1,25 @@
+"""Facts of a published image by its name alone: NGC's PyTorch, pytorch/pytorch and nvidia/cuda (cuda/data/images.yaml).
+
+Nothing is asked, so this answers without a network and without a container engine.
+"""
+
+from gpuready.base.versions import dotted
+from gpuready.cuda import tables
+from gpuready.cuda.facts import CompatLib, Image, ImageFacts
+
+
+def published_image(reference: str) -> ImageFacts | None:
+    """Return the facts, or None if the table does not have the image."""
+    found = tables.published(reference)
+    if found is None or found.cuda[:2] not in tables.known_cuda():
+        return None
+    library = (CompatLib(tables.bundled_driver(found.cuda)),)
+    image = Image(
+        found.cuda,
+        library if found.libcuda == "compat" else (),
+        library if found.libcuda == "own" else (),
+    )
+    doubt = "" if found.sure else ", which only one source says"
+    table = f"the table of {tables.dated('images')[0]}"
+    note = f"by {table}, this tag has CUDA {dotted(found.cuda)}{doubt}; the image itself was not read"
+    return ImageFacts(image, notes=(note,), sure=found.sure)
