@@ -166,6 +166,33 @@ def test_jump_hosts_are_let_go_whatever_fails_behind_them(
     assert site.server.accepted == 3 * connections and (port == 0 or "cannot connect to it (connect failed)" in told)
 
 
+#: Runs a verb over an inventory; prints how many hosts were read, how many states and connections of nodes are left
+#: beside the result, and how many verdicts are stored more than once.
+LEFT = """
+import gc, sys
+from gpuready.inventory.hosts import load
+from gpuready.model.state import NodeState
+from gpuready.operations.ssh import BoundedTransport
+from gpuready.run import converge
+from gpuready.run.access import Access
+from gpuready.run.fleet import Fleet
+
+options = {"batch": "100%", "max_fail": "9"} if sys.argv[1] == "apply" else {}
+fleet = Fleet(load([sys.argv[2]]).chosen, Access(selected=frozenset({"memlock"})), lambda host, what: None)
+run = getattr(converge, sys.argv[1])(fleet, **options)
+gc.collect()
+found = [item for item in gc.get_objects() if isinstance(item, (NodeState, BoundedTransport))]
+checks = [check for host in run.hosts for check in host.checks]
+print(sum(host.probed for host in run.hosts), len(found), len({*map(id, checks)}) - len({*checks}))
+"""
+
+
+@pytest.mark.parametrize("verb", ["plan", "verify", "apply"])
+def test_states_and_connections_of_a_fleet_do_not_stay_in_memory(site: Site, verb: str) -> None:
+    path = site.inventory(**{f"lies_about_steps{number}": {} for number in range(5)})
+    assert site.ran([sys.executable, "-c", LEFT, verb, path]).stdout == "5 0 0\n"
+
+
 BRIDGE = """
 import socket, sys, threading, os
 there = socket.create_connection(("127.0.0.1", int(sys.argv[1])))

@@ -49,8 +49,9 @@ _RESERVED, _EACH = 64, 4
 class Fleet:
     """Some hosts, with one result each in ``results``. It owns pyinfra's state.
 
-    ``keeps`` tells of a result whether the host's connection stays open between two calls of :meth:`each`. ``ended`` is
-    called with a result after each work on its host.
+    ``keeps`` tells of a result whether the host's connection stays open between two calls of :meth:`each`, and
+    ``remembers`` whether what was read of the node stays: all states of a large fleet would fill the memory. ``ended``
+    is called with a result after each work on its host.
     """
 
     def __init__(self, entries: Sequence[HostEntry], access: Access, progress: Progress) -> None:
@@ -59,6 +60,7 @@ class Fleet:
         self.selected, self.allowed, self.probe_timeout = access.selected, access.allowed, access.probe_timeout
         self.progress, self.share, self.again = progress, access.share, access.again
         self.keeps: Callable[[HostResult], bool] = lambda result: False
+        self.remembers: Callable[[HostResult], bool] = lambda result: True
         self.ended: Callable[[HostResult], None] = lambda result: None
         self.room = _connections(len(entries))
         """How many connections may be open at once."""
@@ -136,6 +138,8 @@ class Fleet:
             result.execs = context(host).execs
             if not self.keeps(result):
                 _let_go(host)
+            if not self.remembers(result):
+                result.state = context(host).state = context(host).plan = None
             self.progress(host.name, result.outcome)
             self.ended(result)
 
