@@ -91,6 +91,35 @@ def test_a_connection_that_broke_before_its_batch_is_opened_anew_or_its_host_alo
     assert site.server.accepted == len(names) + 2
 
 
+@pytest.mark.fault("hostile-node", "connection-cut")
+def test_on_workers_slow_hanging_and_resetting_hosts_are_named_and_hold_up_nobody(site: Site) -> None:
+    """Good and bad hosts share each chunk; if it were done again, more connections would come."""
+    bad = {"slow_drip": "no answer within 5 s", "silence": "no answer within 5 s", "disconnect": "the connection broke"}
+    bad |= {"early_close": "the answer is incomplete", "refused": "was refused"}
+    names = [name for number, each in enumerate(bad) for name in (each, f"good{number}")]
+    path = site.inventory(**{name: {} for name in names})
+    hosts, told = site.run("plan", "--workers", "2", "--probe-timeout", "5", "-i", path)
+    for name, why in bad.items():
+        assert hosts[name]["outcome"] == "unreachable" and why in hosts[name]["error"]["message"], hosts[name]
+    assert {hosts[f"good{number}"]["outcome"] for number in range(5)} == {"would_change"}, told
+    assert site.server.accepted == len(names)
+
+
+@pytest.mark.fault("connection-cut")
+def test_on_workers_a_host_that_dies_in_a_rollout_is_named_and_the_others_change(site: Site) -> None:
+    names = ["converges1", "cut_after_the_probe1", "gone_after_the_probe", "converges2", "refuses_channels"]
+    path = site.inventory(**{name: {} for name in names})
+    hosts, told = site.run(*APPLY, "--workers", "2", "--batch", "2", "--max-fail", "9", "-i", path)
+    assert {name: host["outcome"] for name, host in hosts.items()} == {
+        "converges1": "changed",
+        "cut_after_the_probe1": "failed",  # nothing has changed there
+        "gone_after_the_probe": "unreachable",
+        "converges2": "changed",
+        "refuses_channels": "unreachable",
+    }, told
+    assert "was refused" in hosts["gone_after_the_probe"]["error"]["message"]
+
+
 @pytest.mark.fault("interrupt")
 def test_after_ctrl_c_no_host_goes_on(site: Site) -> None:
     """A step that loses its connection is taken up by a new one; one that was interrupted must not be."""
