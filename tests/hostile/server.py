@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import logging
 import re
 import socket
 import struct
@@ -521,6 +522,7 @@ class Server:
 
 def main() -> None:
     """Serve until stdin ends; the first line on stdout is the ports by trick and the host key, as JSON."""
+    logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # clients that are gone
     key = paramiko.ECDSAKey.generate()
     servers = {"": Server(key), **{name: Server(key, raw) for name, raw in RAW.items()}}
     ports = {name: server.port for name, server in servers.items()}
