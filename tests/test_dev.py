@@ -47,6 +47,9 @@ SMOKES = {
         Smoke("bench page docs/explanation/performance.json", makes="docs/explanation/performance.svg"),
         marks=pytest.mark.long,
     ),
+    "bench fleet N": pytest.param(
+        Smoke("bench fleet 40", "apply: {'changed': 40}, 11 batches"), marks=pytest.mark.long
+    ),
     "bench startup": pytest.param(Smoke("bench startup", "gpuready --version"), marks=pytest.mark.long),
     "run ARG ...": Smoke("run --version", "gpuready "),
     "cuinit": pytest.param(Smoke("cuinit", makes="deploys/gpuready/binaries/cuinit.aarch64"), marks=_TOOLS),

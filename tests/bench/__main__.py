@@ -5,7 +5,7 @@ import sys
 
 from tests.lab.host import LabError
 
-_BENCHMARKS = ("startup", "peers", "page")
+_BENCHMARKS = ("startup", "peers", "page", "fleet")
 
 if __name__ == "__main__":
     words = sys.argv[1:]

@@ -25,12 +25,18 @@ _PAUSE = 20
 
 
 class Cost(NamedTuple):
-    """Seconds, and bytes; ``output`` is what the command printed."""
+    """Seconds, and bytes; ``output`` is what the command printed.
+
+    ``memory``: the peak of all its processes together. ``first``, ``largest``: the peak of the process that was
+    started, and of the largest one of those that it started.
+    """
 
     wall: float
     cpu: float
     memory: int
     output: str
+    first: int
+    largest: int
 
 
 def measured(words: Sequence[str | Path], environment: Mapping[str, str], directory: Path, limit: float) -> Cost:
@@ -47,7 +53,7 @@ def measured(words: Sequence[str | Path], environment: Mapping[str, str], direct
             cwd=directory,
             env={**environment},
         )
-        memory = _Memory(others)
+        memory = _Memory(others, process.pid)
         memory.start()
         try:
             code = process.wait(limit)
@@ -62,20 +68,27 @@ def measured(words: Sequence[str | Path], environment: Mapping[str, str], direct
         how = f"takes longer than {limit:.0f} s" if code is None else f"exit {code}"
         raise LabError(f"{' '.join(map(str, words))[:300]}: {how}\n{text[-3000:]}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return Cost(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, memory.peak, text)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Cost(wall, cpu, memory.peak, text, *memory.peaks)
 
 
 class _Memory(threading.Thread):
-    """Keeps the highest sum of the processes' memory; a page that several of them share counts once."""
+    """Keeps the highest sum of the processes' memory; a page that several of them share counts once.
 
-    def __init__(self, others: set[int]) -> None:
+    ``peaks``: of the first process, and of the largest other one.
+    """
+
+    def __init__(self, others: set[int], first: int) -> None:
         super().__init__(daemon=True)
-        self._others, self._ended, self.peak = others, threading.Event(), 0
+        self._others, self._first, self._ended, self.peak, self.peaks = others, first, threading.Event(), 0, (0, 0)
 
     def run(self) -> None:
         while True:
             ended, began = self._ended.is_set(), time.monotonic()
-            self.peak = max(self.peak, sum(map(_memory, _descendants(self._others))))
+            sizes = {pid: _memory(pid) for pid in _descendants(self._others)}
+            self.peak = max(self.peak, sum(sizes.values()))
+            first = sizes.pop(self._first, 0)
+            self.peaks = max(self.peaks[0], first), max(self.peaks[1], *sizes.values(), 0)
             if ended:
                 return
             self._ended.wait(max(0.02, _PAUSE * (time.monotonic() - began)))

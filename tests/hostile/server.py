@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import logging
 import re
 import socket
 import struct
@@ -21,7 +22,9 @@ from typing import Any
 
 import paramiko
 
+from gpuready.base import resources
 from gpuready.base.archive import members
+from gpuready.components.memlock.component import LIMITS
 from tests.model.probe_answers import h200_lines, lines, recorded
 from tests.model.probe_answers import tar as packed
 
@@ -320,6 +323,27 @@ def holds_the_lock(session: Exec) -> None:
         good(session)
 
 
+_AFTER = {**_members(h200_lines()), LIMITS.lstrip("/"): resources.document("memlock/memlock.limits").encode()}
+#: What a node prints after a step of memlock.
+UNLIMITED = [f"tar {base64.b64encode(packed({**_AFTER})).decode()}", "end 1"]
+
+
+@trick("")
+def converges(session: Exec) -> None:
+    """A node that does what a step asks: the limits of locked memory are then as the step wrote them."""
+    if session.kind == "lock":
+        session.say(f"\nfree {session.nonce}\n")
+        while session.channel.recv(1024):  # the heartbeat
+            pass
+    elif session.kind == "step":
+        session.server.changed.add(session.user)
+        lies_about_steps(session)
+    else:
+        answers = {"probe": UNLIMITED if session.user in session.server.changed else h200_lines(), "other": ["end 0"]}
+        session.answer(answers[session.kind])
+        session.leave()
+
+
 @trick("damaged")
 def garbage_from_steps(session: Exec) -> None:
     if session.kind == "step":
@@ -464,6 +488,8 @@ class Server:
         """The kinds of all execs, as they came."""
         self.cut: set[str] = set()
         """Users whose first connection was broken."""
+        self.changed: set[str] = set()
+        """Users whose node has done a step."""
         self.stolen: list[bytes] = []
         """What the user ``steals`` was sent as sudo's password."""
         threading.Thread(target=self._serve, daemon=True).start()
@@ -496,6 +522,7 @@ class Server:
 
 def main() -> None:
     """Serve until stdin ends; the first line on stdout is the ports by trick and the host key, as JSON."""
+    logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # clients that are gone
     key = paramiko.ECDSAKey.generate()
     servers = {"": Server(key), **{name: Server(key, raw) for name, raw in RAW.items()}}
     ports = {name: server.port for name, server in servers.items()}

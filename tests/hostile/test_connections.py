@@ -91,6 +91,35 @@ def test_a_connection_that_broke_before_its_batch_is_opened_anew_or_its_host_alo
     assert site.server.accepted == len(names) + 2
 
 
+@pytest.mark.fault("hostile-node", "connection-cut")
+def test_on_workers_slow_hanging_and_resetting_hosts_are_named_and_hold_up_nobody(site: Site) -> None:
+    """Good and bad hosts share each chunk; if it were done again, more connections would come."""
+    bad = {"slow_drip": "no answer within 5 s", "silence": "no answer within 5 s", "disconnect": "the connection broke"}
+    bad |= {"early_close": "the answer is incomplete", "refused": "was refused"}
+    names = [name for number, each in enumerate(bad) for name in (each, f"good{number}")]
+    path = site.inventory(**{name: {} for name in names})
+    hosts, told = site.run("plan", "--workers", "2", "--probe-timeout", "5", "-i", path)
+    for name, why in bad.items():
+        assert hosts[name]["outcome"] == "unreachable" and why in hosts[name]["error"]["message"], hosts[name]
+    assert {hosts[f"good{number}"]["outcome"] for number in range(5)} == {"would_change"}, told
+    assert site.server.accepted == len(names)
+
+
+@pytest.mark.fault("connection-cut")
+def test_on_workers_a_host_that_dies_in_a_rollout_is_named_and_the_others_change(site: Site) -> None:
+    names = ["converges1", "cut_after_the_probe1", "gone_after_the_probe", "converges2", "refuses_channels"]
+    path = site.inventory(**{name: {} for name in names})
+    hosts, told = site.run(*APPLY, "--workers", "2", "--batch", "2", "--max-fail", "9", "-i", path)
+    assert {name: host["outcome"] for name, host in hosts.items()} == {
+        "converges1": "changed",
+        "cut_after_the_probe1": "failed",  # nothing has changed there
+        "gone_after_the_probe": "unreachable",
+        "converges2": "changed",
+        "refuses_channels": "unreachable",
+    }, told
+    assert "was refused" in hosts["gone_after_the_probe"]["error"]["message"]
+
+
 @pytest.mark.fault("interrupt")
 @pytest.mark.parametrize(
     "signals",
@@ -176,6 +205,33 @@ def test_jump_hosts_are_let_go_whatever_fails_behind_them(
     told = left_open(site, "plan", "-i", site.inventory(**{user: variables}))
     assert told.startswith(f"{0 if user == 'good' else 4} 0 0 "), told
     assert site.server.accepted == 3 * connections and (port == 0 or "cannot connect to it (connect failed)" in told)
+
+
+#: Runs a verb over an inventory; prints how many hosts were read, how many states and connections of nodes are left
+#: beside the result, and how many verdicts are stored more than once.
+LEFT = """
+import gc, sys
+from gpuready.inventory.hosts import load
+from gpuready.model.state import NodeState
+from gpuready.operations.ssh import BoundedTransport
+from gpuready.run import converge
+from gpuready.run.access import Access
+from gpuready.run.fleet import Fleet
+
+options = {"batch": "100%", "max_fail": "9"} if sys.argv[1] == "apply" else {}
+fleet = Fleet(load([sys.argv[2]]).chosen, Access(selected=frozenset({"memlock"})), lambda host, what: None)
+run = getattr(converge, sys.argv[1])(fleet, **options)
+gc.collect()
+found = [item for item in gc.get_objects() if isinstance(item, (NodeState, BoundedTransport))]
+checks = [check for host in run.hosts for check in host.checks]
+print(sum(host.probed for host in run.hosts), len(found), len({*map(id, checks)}) - len({*checks}))
+"""
+
+
+@pytest.mark.parametrize("verb", ["plan", "verify", "apply"])
+def test_states_and_connections_of_a_fleet_do_not_stay_in_memory(site: Site, verb: str) -> None:
+    path = site.inventory(**{f"lies_about_steps{number}": {} for number in range(5)})
+    assert site.ran([sys.executable, "-c", LEFT, verb, path]).stdout == "5 0 0\n"
 
 
 BRIDGE = """

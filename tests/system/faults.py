@@ -218,3 +218,8 @@ def lock_is_free(m: Machine) -> bool:
 def idle(m: Machine) -> bool:
     """Whether no step of ours runs on the node."""
     return not m.run("systemctl -q list-units --no-legend 'gpuready-*'", check=False, timeout=20).stdout.strip()
+
+
+def installations(m: Machine) -> int:
+    """How often dpkg installed the toolkit."""
+    return (m.root / "var/log/dpkg.log").read_text("utf-8").count(" install nvidia-container-toolkit:")

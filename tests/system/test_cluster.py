@@ -1,6 +1,7 @@
 """A run on Dask: the same result as in one process, whatever happens to workers, scheduler and controller."""
 
 import os
+import random
 import re
 import signal
 import subprocess
@@ -15,10 +16,12 @@ import pytest
 from distributed.security import Security
 
 from tests.lab import Lab, Machine, scale
-from tests.system.faults import hold_dpkg, idle, leftovers, let_go, lock_is_free, settled, until
+from tests.system.faults import hold_dpkg, idle, installations, leftovers, let_go, lock_is_free, settled, until
 from tests.system.harness import Gpuready, Inventories, Result
 
 DASK = str(Path(sys.executable).parent / "dask")
+#: An apply of two pristine hosts shows a few more steps.
+STEPS = 30
 
 
 @pytest.fixture
@@ -194,6 +197,43 @@ def test_the_controller_is_killed_in_the_middle(
     go_on(two)
     until(lambda: not theirs.busy(), 120, "the chunks end")
     assert not any(leftovers(m) for m in two)
+    settled(gpuready, where)
+
+
+def steps(process: Popen[str], count: int) -> int:
+    """Wait until a run has shown so many steps of hosts, or has ended; return how many it has shown."""
+    assert process.stderr is not None
+    seen = 0
+    while seen < count and process.stderr.readline():
+        seen += 1
+    return seen
+
+
+@pytest.mark.fault("controller-killed")
+@pytest.mark.parametrize("seed", range(int(os.environ.get("GPUREADY_KILLS", "2"))))
+def test_after_kill_9_at_random_resume_does_the_rest_once(
+    two: list[Machine], gpuready: Gpuready, inventory: Inventories, theirs: Theirs, tmp_path: Path, seed: int
+) -> None:
+    """A seed chooses who is killed, and after which step. ``GPUREADY_KILLS=50`` tries fifty seeds."""
+    chance, where = random.Random(seed), inventory(two)
+    words = ("apply", "--yes", "--batch", "100%", "--state-dir", str(tmp_path / "state"))
+    cluster = ("--scheduler", theirs.address)
+    process = gpuready.start(*words, *cluster, inventory=where, json_output=False, env=theirs.env)
+    seen = steps(process, chance.randrange(1, STEPS))
+    who, victim = chance.choice(
+        [("controller", process), ("scheduler", theirs.scheduler), *(("worker", each) for each in theirs.workers)]
+    )
+    doing = [pid for worker in theirs.workers for pid in children(worker.pid)]
+    victim.kill()
+    print(f"seed {seed}: kill {who} after {seen} steps")
+    process.communicate(timeout=scale.seconds(240))
+    doing += [pid for worker in theirs.workers for pid in children(worker.pid)]
+    until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in doing), 120, "the chunks end")
+    until(lambda: all(lock_is_free(m) and idle(m) for m in two), 120, "the nodes are idle")
+    assert [m.run("dpkg --audit").stdout for m in two] == ["", ""]
+    result = gpuready(*words, "--resume", inventory=where, code=0)
+    assert set(outcomes(result, two)) <= {"changed", "ok"}, result.explain()
+    assert [installations(m) for m in two] == [1, 1] and not any(leftovers(m) for m in two)
     settled(gpuready, where)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.lab import Lab, Machine
-from tests.system.faults import hold_dpkg, idle, let_go, lock_is_free, until
+from tests.system.faults import hold_dpkg, idle, installations, let_go, lock_is_free, until
 from tests.system.harness import Gpuready, Inventories, Result, Sessions
 
 BOOK = "/var/tmp/book"
@@ -30,11 +30,6 @@ def outcomes(result: Result) -> list[str]:
 
 def book(machine: Machine) -> list[str]:
     return (machine.root / BOOK.lstrip("/")).read_text("utf-8").split()
-
-
-def installations(machine: Machine) -> int:
-    """How often dpkg installed the toolkit."""
-    return (machine.root / "var/log/dpkg.log").read_text("utf-8").count(" install nvidia-container-toolkit:")
 
 
 @pytest.mark.promise

@@ -14,6 +14,7 @@ from typing import Any
 
 import gevent
 from gevent import Timeout
+from gevent.event import Event
 from gevent.local import local
 from paramiko import (
     Channel,
@@ -69,11 +70,12 @@ class BoundedTransport(Transport):
         self.bounded = BoundedSocket(sock, gevent.sleep)  # reading a socket that always has data never yields
         super().__init__(self.bounded, **options)  # type: ignore[arg-type]
         _keep_alive(sock)
-        self._watched = False
+        self._watched, self.closing = False, Event()
 
     def close(self) -> None:
         """Close the transport and the connections to its jump hosts."""
         super().close()
+        self.closing.set()
         sock = self.bounded.sock
         while isinstance(sock, Channel):
             hop = sock.get_transport()
@@ -249,13 +251,12 @@ def _keep_alive(sock: Any) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), seconds)
 
 
-def _watch(transport: Transport) -> None:
+def _watch(transport: BoundedTransport) -> None:
     """Send keepalive requests to sshd; close the transport if it does not answer.
 
     TCP is not enough: the kernel acknowledges data for an sshd that hangs, and a jump host for a node that is gone.
     """
-    while transport.is_active():
-        gevent.sleep(BEAT)
+    while transport.is_active() and not transport.closing.wait(BEAT):
         limit = gevent.Timeout(SILENCE)
         try:
             with limit:

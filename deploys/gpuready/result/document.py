@@ -20,7 +20,7 @@ from gpuready.base.part import Part
 from gpuready.model.state import NodeState
 from gpuready.result.exitcode import ORDER
 from gpuready.result.mask import mask, mask_state, mask_text, mask_value
-from gpuready.result.model import NO_PART, SCHEMA, Form, Host, HostResult, Run, Summary, VerbPart
+from gpuready.result.model import NO_PART, SCHEMA, Form, Host, HostResult, Run, Summary, VerbPart, shared
 
 _OTHER = "use the release of gpuready that wrote it"
 #: Hosts share most of their texts.
@@ -121,6 +121,7 @@ def read_host(name: str, host: object, parts: Sequence[VerbPart] = ()) -> HostRe
     """The host of a document. Raises :class:`DocumentError`."""
     found, place = _valid(Host, host, f"hosts.{name}"), f"hosts.{name}."
     assert isinstance(host, dict)
+    found.checks = list(map(shared, found.checks))
     return HostResult(name, **vars(found), parts=_values(host, _of_host(parts), place))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import json
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpuready.result.formats import FORMATS
 from gpuready.result.text import Painter
@@ -37,18 +37,30 @@ def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
         from gpuready.result import annotations
 
         return annotations.github(run) if form == "github" else annotations.gitlab(run)
-    from gpuready.result.document import document, host_document, read, summary
+    from gpuready.result.document import host_document, read, read_host, summary
 
     if form == "html":
         from gpuready.result.html import html
 
-        masked, _ = read(document(run, code), [run.part])
+        masked, _ = read({**summary(run, code), "hosts": {}}, [run.part])
         masked.part = run.part
+        for hosts, found in ((run.hosts, masked.hosts), (run.unmanaged, masked.unmanaged)):
+            found += [read_host(host.name, host_document(host), [run.part]) for host in hosts]
         return html(masked, code)
     if form == "json":
-        text = io.StringIO()  # json.dumps would hold all parts of the text at once: several times its size
-        json.dump(document(run, code), text, indent=2, allow_nan=False)
-        return text.getvalue() + "\n"
+        # Host by host: the values of all hosts, and all parts of the text, would take several times its size.
+        text, between = io.StringIO(), ""
+        text.write(_json({**summary(run, code), "hosts": {}}).removesuffix("}\n}"))
+        for host in run.everyone:
+            member = _json({host.name: host_document(host)}).removeprefix("{").removesuffix("\n}")
+            text.write(between + member.replace("\n", "\n  "))
+            between = ","
+        text.write("\n  }\n}\n" if between else "}\n}\n")
+        return text.getvalue()
     # jsonl: one line a host, with its name as ``host``; the last line is the summary, without hosts
     lines = ({"host": host.name, **host_document(host)} for host in run.everyone)
     return "".join(json.dumps(line, allow_nan=False) + "\n" for line in chain(lines, [summary(run, code)]))
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=2, allow_nan=False)

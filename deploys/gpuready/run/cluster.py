@@ -31,7 +31,7 @@ from gpuready.contract.rollout import Rollout
 from gpuready.inventory.secrets import used_references
 from gpuready.inventory.source_values import Located
 from gpuready.operations.events import Event
-from gpuready.result.model import FINISHED, OUTCOMES, HostResult, Run
+from gpuready.result.model import FINISHED, OUTCOMES, HostResult, Run, shared
 from gpuready.run.access import Access, Chunk, Workers
 from gpuready.run.evaluate import plan_batches
 from gpuready.run.follow import NOT_BEGUN, follow, still_running
@@ -291,6 +291,7 @@ class Cluster:
         for host in done.hosts:
             before = self.results[host.name]
             host.execs, host.seconds = host.execs + before.execs, host.seconds + before.seconds
+            host.checks = list(map(shared, host.checks))
             self.results[host.name] = host
             if done.error is not None and not self.stopping and host.outcome in ("would_change", "not_attempted"):
                 self._lose([host.name], f"its worker was interrupted: {done.error}")

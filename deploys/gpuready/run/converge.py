@@ -59,6 +59,7 @@ def plan(fleet: Fleet, *, verb: str = "plan", batch: str = "", removing: bool = 
     command line (:mod:`gpuready.contract.rollout`).
     """
     read = probed if verb == "status" else node_state
+    fleet.remembers = lambda result: verb in ("probe", "status")  # their answer is made of the states
 
     def work(run: Run) -> None:
         fleet.each(partial(look, fleet, verb, read, _load(removing)))
@@ -75,6 +76,7 @@ def verify(fleet: Fleet, *, passive: bool = False) -> Run:
         if not passive:
             run_checks(fleet, host)
 
+    fleet.remembers = lambda result: False
     return fleet.work("verify", lambda run: fleet.each(examine))
 
 
@@ -132,6 +134,7 @@ def change(fleet: Fleet, *, removing: bool = False) -> Run:
 
 
 def _look_first(fleet: Fleet, run: Run, removing: bool) -> None:
+    fleet.remembers = lambda result: result.outcome == "would_change"
     fleet.each(partial(look, fleet, run.verb, settled_state, _load(removing)))
     for host in run.hosts:
         if host.outcome == "failed" and host.error is None:

@@ -18,7 +18,7 @@ from gpuready.contract.permission import permissions
 from gpuready.contract.rollout import NO_SHARE, WHOLE, Member, Share, batches
 from gpuready.inventory.hosts import HostEntry
 from gpuready.model.spec import DrainByKubectl, DrainCommands
-from gpuready.result.model import CheckResult, ComponentResult, HostResult, Run
+from gpuready.result.model import CheckResult, ComponentResult, HostResult, Run, shared
 
 
 def compared(
@@ -79,7 +79,7 @@ def judged(run: HostResult, plan: Plan, pause: Callable[[], None] = lambda: None
             known={} if run.reason else {f"{item.name}.config": matches(plan[item]) for item in plan.chosen},
             pause=pause,
         )
-        run.checks = list(map(CheckResult.of, verdicts))
+        run.checks = [shared(CheckResult.of(verdict)) for verdict in verdicts]
 
 
 def attempted(run: HostResult, attempts: Mapping[str, Attempt]) -> None:

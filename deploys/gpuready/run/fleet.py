@@ -50,8 +50,9 @@ _RESERVED, _EACH = 64, 4
 class Fleet:
     """Some hosts, with one result each in ``results``. It owns pyinfra's state.
 
-    ``keeps`` tells of a result whether the host's connection stays open between two calls of :meth:`each`. ``ended`` is
-    called with a result after each work on its host. ``log`` is given a line for the user.
+    ``keeps`` tells of a result whether the host's connection stays open between two calls of :meth:`each`, and
+    ``remembers`` whether what was read of the node stays: all states of a large fleet would fill the memory. ``ended``
+    is called with a result after each work on its host. ``log`` is given a line for the user.
     """
 
     def __init__(self, entries: Sequence[HostEntry], access: Access, progress: Progress) -> None:
@@ -65,6 +66,7 @@ class Fleet:
         self.log: Callable[[str], None] = lambda text: None
         self.stop = Stop()
         self.keeps: Callable[[HostResult], bool] = lambda result: False
+        self.remembers: Callable[[HostResult], bool] = lambda result: True
         self.ended: Callable[[HostResult], None] = lambda result: None
         self.room = _connections(len(entries))
         """How many connections may be open at once."""
@@ -158,6 +160,8 @@ class Fleet:
             result.execs = context(host).execs
             if not self.keeps(result):
                 _let_go(host)
+            if not self.remembers(result):
+                result.state = context(host).state = context(host).plan = None
             self.progress(host.name, result.outcome)
             self.ended(result)
 

@@ -273,7 +273,7 @@ def _without_gpus(host: HostResult, ids: Iterable[str]) -> set[str]:
 
     Return their ids.
     """
-    if host.state is None:
+    if not host.probed:
         return set()
     judged = {each.id for each in host.checks if each.status != "skip"}
     needless = {id for id in ids if BY_ID[id].gpu or id.partition(".")[0] in _GPU_AREAS} - judged
@@ -290,7 +290,7 @@ def _complete(host: HostResult, found: _Answer, needless: Set[str], *, recorded:
     """
     seen = {check.id: check for check in host.checks}
     statuses = {check.status for check in seen.values()}
-    if host.state is None or statuses & {"fail", "unknown"}:
+    if not host.probed or statuses & {"fail", "unknown"}:
         return
     decisive = found.decisive or (() if statuses - {"skip"} else found.ids[:1])
     for id in decisive:
@@ -319,7 +319,7 @@ def _verdicts(run: Run, ids: Sequence[str]) -> list[str]:
     for host in run.hosts:
         seen = {check.id: check for check in host.checks}
         for id in (*(id for id in seen if id not in ids), *ids):
-            if host.state is not None:
+            if host.probed:
                 key = (id, seen[id].status, seen[id].summary) if id in seen else (id, "-", "not judged here")
                 found.setdefault(key, []).append(host.name)
     width = max((len(id) for id, _, _ in found), default=0)
