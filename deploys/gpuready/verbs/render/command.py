@@ -12,17 +12,18 @@ from gpuready import __version__
 from gpuready.base import resources
 from gpuready.base.errors import UsageError
 from gpuready.cli.complete import files
-from gpuready.cli.options import EXIT_CODES, RDMA_RESOURCE, STATE, Verb, hosts
+from gpuready.cli.options import EXIT_CODES, RDMA_RESOURCE, STATE, Verb, hosts, period
 from gpuready.cli.request import request
 from gpuready.cli.sink import say
 from gpuready.cli.workload import agreed, check_agreement
 from gpuready.fabric import kubernetes
+from gpuready.inventory.fetched import FORMS
 from gpuready.inventory.hosts import HostEntry
 from gpuready.model.images import named
 from gpuready.model.spec import NodeSpec
-from gpuready.verbs.render import cloud_init, dashboard, gate, gcp_batch, gpu_operator, prometheus
+from gpuready.verbs.render import cloud_init, dashboard, gate, gcp_batch, gpu_operator, prometheus, pull
 
-_HELP = """Print configuration for monitoring, Kubernetes, Slurm, cloud-init or Google Cloud Batch. Does not connect.
+_HELP = """Print configuration for other systems: monitoring, Kubernetes, Slurm, systemd, clouds. Does not connect.
 
 \b
   gpuready render grafana > dashboard.json
@@ -50,6 +51,16 @@ and sha256sum prints its hash.
 """
 _PINNED = f"https://HOST/gpuready-{__version__}-py3-none-any.whl#sha256=HASH, or git+https://HOST/gpuready@COMMIT"
 
+_PULL = """Print a program that installs a systemd service and timer: the node fetches its spec and applies it.
+
+Run the program as root on each node, where gpuready is in /opt/gpuready. The service runs gpuready apply -i URL -i
+@local, so the node gets the variables of the group all. Its result goes to NODE.json in --results, where NODE is its
+hostname. gpuready report reads them all.
+
+\b
+  gpuready render pull --spec 'https://HOST/hosts.yaml#signers=/etc/gpuready/allowed_signers' \\
+      --results https://HOST/results > pull.sh
+"""
 _GCP_BATCH = """Job for Google Cloud Batch. It starts torchrun in a container, on one VM with GPUs.
 
 \b
@@ -136,6 +147,16 @@ def _cloud_init(package: str, **given: Any) -> None:
             remedy="gpuready apply from this machine",
         )
     say(cloud_init.user_data(entry.spec, package).rstrip())
+
+
+@command.command("pull", cls=Verb, help=_PULL)
+@click.option("--spec", required=True, metavar="URL", help=f"The inventory to fetch: {FORMS}.")
+@click.option("--results", required=True, metavar="DIR_OR_URL",
+              help="Where the result goes: a directory (absolute path), https://... (PUT) or s3://...")  # fmt: skip
+@click.option("--every", callback=period, default="1h", show_default=True, metavar="TIME",
+              help="Time between two runs, such as 30m, 6h. A random part of at most half of it is added.")  # fmt: skip
+def _pull(spec: str, results: str, every: int) -> None:
+    say(pull.install(spec, results, every).rstrip())
 
 
 @command.command("gcp-batch", cls=Verb, help=_GCP_BATCH)
