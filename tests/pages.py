@@ -39,7 +39,7 @@ class Command:
     def offline(self) -> bool:
         """It connects to no host: a node's recorded state, or no node at all."""
         verb = self.argv[0]
-        if "--merge" in self.argv:  # the shards come first
+        if "--merge" in self.argv or (verb == "report" and "-i" in self.argv):  # the shards, or the nodes, come first
             return False
         alone = ("completion", "inventory", "report", "schema", "example")
         if {"--state", "--help", "--version"} & set(self.argv) or verb in alone:

@@ -1,7 +1,7 @@
 """Places for results: a directory, or a URL that fsspec (an extra) knows, such as ``s3://bucket/fleet``.
 
-A file there is written once, under a new name, and never changed. Others may write to a place, too, so a reader expects
-anything: it takes regular files only, follows no link, and bounds what it reads.
+A web server (``https://``) only gets files (PUT). Others may write to a place, too, so a reader expects anything: it
+takes regular files only, follows no link, and bounds what it reads.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpuready.base import https
 from gpuready.base.child import command, environment
 from gpuready.base.errors import UsageError, brief
 from gpuready.base.files import NOT_REGULAR, new_mode, read_stream, replace_file
@@ -44,6 +45,23 @@ def place(text: str, option: str) -> Directory | Remote:
         return Directory(Path(text).expanduser())
     if url[1].lower() in ("http", "https"):
         raise UsageError(f"{option} {text}: results are not kept over {url[1]}", remedy="a directory, or s3://BUCKET")
+    return _remote(text, option)
+
+
+def upload(text: str, option: str) -> tuple[Remote, str] | None:
+    """The place, and the name in it, of a file whose URL a user names; None for a path. Raises UsageError."""
+    url = _URL.match(text)
+    if url is None:
+        return None
+    where, _, name = text.rpartition("/")
+    web = url[1].lower() == "https"
+    wrong = https.problem(text) if web else "results are not sent over http" if url[1].lower() == "http" else ""
+    if wrong or not name:
+        raise UsageError(f"{option} {text}: {wrong or 'the name of the file is missing'}", remedy="https://HOST/FILE")
+    return Remote(where) if web else _remote(where, option), name
+
+
+def _remote(text: str, option: str) -> Remote:
     if importlib.util.find_spec("fsspec") is None:
         raise UsageError(
             f"{option} {text}: a URL needs fsspec, which is not installed",
@@ -171,6 +189,9 @@ def _main() -> None:
     """Write stdin behind its two first lines, URL and NAME, to that file; without a name, find what the URL needs."""
     url, name = (sys.stdin.buffer.readline().decode().rstrip("\n") for _ in range(2))
     try:
+        if url.startswith("https://"):
+            https.exchange("PUT", f"{url}/{name}", sys.stdin.buffer.read())
+            return
         system, path = Remote(url)._open()
         if name:
             system.pipe_file(f"{path}/{name}", sys.stdin.buffer.read())

@@ -36,10 +36,10 @@ GROUPS = {
         "explain": "Explain an error message, a check or a component.",
         "compat": "Predict whether an image runs on a host.",
         "nccl": "Show the NCCL settings of each host.",
-        "report": "Show a result in any format, what changed between two, or shards as one.",
+        "report": "Show a result in any format, what changed between two, or several as one.",
     },
     "Print": {
-        "render": "Print configuration for Docker, Kubernetes, Slurm, monitoring or a cloud.",
+        "render": "Print configuration for Docker, Kubernetes, Slurm, systemd, monitoring or a cloud.",
         "launch": "Print what starts a training on several nodes.",
         "example": "Print a training script for several nodes.",
         "record": "Print the state of the nodes as JSON, for --state.",

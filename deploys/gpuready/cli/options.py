@@ -5,6 +5,7 @@
 
 import importlib
 import os
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -50,6 +51,16 @@ class Shared(click.Option):
     def __init__(self, *words: Any, section: str, **attributes: Any) -> None:
         super().__init__(*words, **attributes)
         self.section = section
+
+
+def period(ctx: click.Context, param: click.Parameter, value: str) -> int:
+    """A time such as 12h, in seconds."""
+    found = re.fullmatch(r"([1-9][0-9]{0,4})([mhdw])", value)
+    if found is None:
+        raise UsageError(
+            f"{param.opts[0]} {value}: not a time", remedy="minutes, hours, days or weeks, such as 30m, 12h, 30d, 8w"
+        )
+    return int(found[1]) * {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}[found[2]]
 
 
 class Verb(click.Command):
@@ -146,8 +157,8 @@ COLOR = _output("--color", type=click.Choice(["auto", "always", "never"]), defau
 _HOSTS = (
     _hosts("-i", "--inventory", multiple=True, metavar="INVENTORY", shell_complete=complete.inventories,
                  help="Ansible YAML, INI or JSON file, directory, executable that prints JSON, - (stdin), host "
-                 "list (admin@10.0.0.7,), ssh:PATTERN (hosts in ~/.ssh/config) or @local (this machine). Default: "
-           "hosts.yaml in this directory. Repeatable.",
+                 "list (admin@10.0.0.7,), ssh:PATTERN (hosts in ~/.ssh/config), @local (this machine), or the URL of a "
+                 "file (https://HOST/FILE#sha256=HEX). Default: hosts.yaml in this directory. Repeatable.",
                  **_environment("INVENTORY")),
     _hosts("-l", "--limit", multiple=True, metavar="PATTERN", shell_complete=complete.patterns, callback=_named,
                  help="Only these hosts: name, range, group, glob, !exclude. Repeatable.", **_environment("LIMIT")),
@@ -188,7 +199,8 @@ _NO_SHARD = click.option("--shard", hidden=True, expose_value=False, callback=_n
 def output(forms: Sequence[str]) -> Callable[[F], F]:
     """``--output``, of a verb's formats."""
     return _output("--output", multiple=True, metavar="FORMAT[:PATH]", shell_complete=complete.listed(forms),
-                        help=f"{', '.join(forms)}; to stdout, or to the file PATH. Repeatable.",
+                        help=f"{', '.join(forms)}; to stdout, or to PATH: a file, https://... (PUT) or s3://... "
+                        "Repeatable.",
                         **_environment("OUTPUT"))  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""``--output FORMAT[:PATH]`` and ``--history DIR_OR_URL``: where each rendering of the result goes.
+"""``--output FORMAT[:PATH_OR_URL]`` and ``--history DIR_OR_URL``: where each rendering of the result goes.
 
 Stdout carries one rendering and nothing else. A file appears whole or not at all.
 """
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from gpuready.base.errors import OutputError, UsageError, did_you_mean
 from gpuready.base.files import new_mode, reason, replace_file
-from gpuready.base.places import Directory, Remote, place
+from gpuready.base.places import Directory, Remote, place, upload
 from gpuready.cli.sink import complain, write_stdout
 from gpuready.result.exitcode import exit_code
 from gpuready.result.formats import FORMATS, MATRIX_FORMATS
@@ -40,11 +40,19 @@ _OVER_NODES = ("plan", "apply", "verify", "stress", "remove", "status", "fabric"
 
 @dataclass(frozen=True)
 class Target:
-    """One rendering; without a path it goes to stdout. ``place``: of ``--history``, where the path is a new name."""
+    """One rendering; without a path it goes to stdout. In a ``place``, the path is a name.
+
+    ``kept``: by ``--history``, under a new name.
+    """
 
     form: str
     path: Path | None = None
     place: Directory | Remote | None = None
+    kept: bool = False
+
+    @property
+    def shown(self) -> str:
+        return str(self.path) if self.place is None else f"{self.place}/{self.path}"
 
 
 def parse(text: str, forms: Sequence[str] = FORMATS) -> Target:
@@ -55,6 +63,8 @@ def parse(text: str, forms: Sequence[str] = FORMATS) -> Target:
         raise UsageError(f"--output: no format {form!r}{hint}", remedy=f"one of {', '.join(forms)}, then :PATH")
     if colon and not path:
         raise UsageError(f"--output {text}: the path after the colon is missing")
+    if remote := upload(path, "--output"):
+        return Target(form, Path(remote[1]), remote[0])
     return Target(form, _writable(Path(path).expanduser()) if path and path != "-" else None)
 
 
@@ -75,7 +85,7 @@ def targets(texts: Sequence[str], default: str = "human", forms: Sequence[str] =
     found = [parse(text, forms) for text in texts]
     if sum(target.path is None for target in found) > 1:
         raise UsageError("only one --output can go to stdout", remedy="give the others a path: FORMAT:PATH")
-    paths = [target.path for target in found if target.path is not None]
+    paths = [target.shown for target in found if target.path is not None]
     for path in paths:
         if paths.count(path) > 1:
             raise UsageError(f"--output: {path} is given twice")
@@ -93,12 +103,12 @@ def kept(history: str) -> tuple[Target, ...]:
         where.prepare()
     except OSError as e:
         raise UsageError(f"--history: cannot write to {where}: {reason(e)}") from None
-    return (Target("json", Path(f"-{secrets.token_hex(6)}.json"), where),)
+    return (Target("json", Path(f"-{secrets.token_hex(6)}.json"), where, kept=True),)
 
 
 def _named(target: Target, run: Run) -> Target:
     """A name that sorts by time, for a file of ``--history``."""
-    if target.place is None or target.path is None:
+    if not target.kept:
         return target
     when = re.sub("[-:]", "", run.ended or "")
     return replace(target, path=Path(f"{when}-{run.verb.replace(' ', '-') or 'none'}{target.path}"))
@@ -140,7 +150,7 @@ def deliver(run: Run, wanted: Sequence[Target], *, color: str = "auto", detailed
     if any(target.path is None and target.form not in MATRIX_FORMATS for target in wanted):
         _tell_hosts(run, color)
     run.ended = run.ended or time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    wanted = [_named(target, run) for target in wanted if target.place is None or not run.of_no_node]
+    wanted = [_named(target, run) for target in wanted if not (target.kept and run.of_no_node)]
     rendered = [
         (target, render(run, code, target.form, color=target.path is None and use_color(color, sys.stdout)))
         for target in sorted(wanted, key=lambda target: target.path is None)
@@ -243,8 +253,7 @@ def _write(target: Target, text: str) -> None:
         else:
             target.place.write(str(target.path), data)
     except OSError as e:
-        where = target.path if target.place is None else f"{target.place}/{target.path}"
-        raise OutputError(f"the result was not written to {where}: {reason(e)}") from None
+        raise OutputError(f"the result was not written to {target.shown}: {reason(e)}") from None
 
 
 def _write_file(path: Path, data: bytes) -> None:

@@ -54,7 +54,7 @@ def _patterns(text: str) -> list[str]:
     """The single patterns of one ``--limit``, including those from files; UsageError if one names nothing."""
     found: list[str] = []
     for part in _split(text):
-        found += _from_file(part[1:]) if part.startswith("@") else [part]
+        found += _from_file(part[1:]) if part.startswith("@") and part != LOCAL else [part]
     if not found:
         raise _empty(text)
     outside = _BRACKETS.sub("-", text)

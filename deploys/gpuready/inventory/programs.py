@@ -1,4 +1,4 @@
-"""Programs that print an inventory: executables, and ansible-inventory for plugins and encrypted files.
+"""Programs that print an inventory: executables, ansible-inventory for plugins and encrypted files, and downloads.
 
 Their output is bounded in bytes and time. ansible-inventory gets the paths of the inventory and this process's
 environment, so Ansible's own settings work, such as ANSIBLE_VAULT_PASSWORD_FILE. Sources: Ansible's documentation of
@@ -47,11 +47,32 @@ def _ansible_inventory() -> str | None:
 
 
 def _json(words: list[str], name: str, environment: Mapping[str, str] | None = None) -> str:
+    code, out, tail = run(words, name, environment)
+    if code:
+        remedy = "set ANSIBLE_VAULT_PASSWORD_FILE" if "no vault secrets" in tail else ""
+        raise InventoryError(f"{name}: exit {code}: {tail}", remedy=remedy)
+    text = decode(out, name)
+    if not is_json(text):
+        raise InventoryError(f"{name}: did not print JSON")
+    return text
+
+
+def run(
+    words: list[str], name: str, environment: Mapping[str, str] | None = None, stdin: Path = Path(os.devnull)
+) -> tuple[int, bytes, str]:
+    """The exit code, stdout, and the end of stderr. Raises InventoryError if it takes too long, or prints too much."""
     try:
-        with subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=environment, start_new_session=True,
-        ) as program:  # fmt: skip
+        with (
+            stdin.open("rb") as given,
+            subprocess.Popen(
+                words,
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                start_new_session=True,
+            ) as program,
+        ):
             try:
                 out, err = _read(program, name, time.monotonic() + TIMEOUT)
             except BaseException:
@@ -60,14 +81,7 @@ def _json(words: list[str], name: str, environment: Mapping[str, str] | None = N
                 raise
     except OSError as e:
         raise InventoryError(f"{name}: {e}") from None
-    if program.returncode:
-        tail = err.decode("utf-8", "replace").strip()[-_TAIL:]
-        remedy = "set ANSIBLE_VAULT_PASSWORD_FILE" if "no vault secrets" in tail else ""
-        raise InventoryError(f"{name}: exit {program.returncode}: {tail}", remedy=remedy)
-    text = decode(out, name)
-    if not is_json(text):
-        raise InventoryError(f"{name}: did not print JSON")
-    return text
+    return program.returncode, out, err.decode("utf-8", "replace").strip()[-_TAIL:]
 
 
 def _read(program: subprocess.Popen[bytes], name: str, deadline: float) -> tuple[bytes, bytes]:

@@ -1,7 +1,8 @@
 """Read one ``-i``: detect its kind, and add its hosts, groups and variables to the graph.
 
 A YAML, JSON or INI file in Ansible's form, JSON as ``ansible-inventory --list --export`` prints it, an executable
-that prints such JSON, the JSON of Terraform, a directory of these, stdin, a list of hosts, or ``ssh:PATTERN``. With
+that prints such JSON, the JSON of Terraform, a URL of one of these (:mod:`gpuready.inventory.fetched`), a directory of
+these, stdin, a list of hosts, or ``ssh:PATTERN``. With
 ``--ansible``, ansible-inventory reads the files and directories. Sources: Ansible's documentation of the ``yaml``,
 ``ini``, ``script`` and ``host_list`` inventory plugins.
 """
@@ -15,9 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpuready.base.errors import InventoryError, SpecError, Where
-from gpuready.inventory import own_ssh_config
+from gpuready.inventory import fetched, own_ssh_config
 from gpuready.inventory.ansible import AnsibleSource, ExportSource, YamlSource
 from gpuready.inventory.connection import LOCAL
+from gpuready.inventory.fetched import is_url
 from gpuready.inventory.groups import ADD_HOSTS, Graph
 from gpuready.inventory.host_names import NAME_ALLOWED, RANGE_ALLOWED, expand, is_host, range_meant, split_port
 from gpuready.inventory.ini import IniSource, begins_with_host, has_section, is_ini
@@ -49,6 +51,13 @@ def read_source(source: str, graph: Graph, errors: list[SpecError], *, allow_exe
     if source == STDIN:
         try:
             _read_text("<stdin>", _stdin(), graph, errors)
+        except SpecError as e:
+            errors.append(e)
+        return
+    if is_url(source):
+        wanted = fetched.source(source)
+        try:
+            _read_text(wanted.name, decode(fetched.fetched(wanted), wanted.name), graph, errors)
         except SpecError as e:
             errors.append(e)
         return

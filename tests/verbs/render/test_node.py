@@ -196,3 +196,35 @@ def test_a_wheel_on_a_server_needs_this_machine_only_for_its_header(
     one = {"wheel": "https://h/torch-1-py3-none-any.whl", "env": "/x", "sha256": "a" * 64, **more}
     assert local_files(NodeSpec.model_validate({"torch_wheels": [one]})) == local
     assert local_files(NodeSpec.model_validate({"torch_wheels": [{"wheel": "torch-1-py3-none-any.whl", "env": "/x"}]}))
+
+
+def test_a_unit_gets_its_words_as_they_are(tmp_path: Path) -> None:
+    """systemd expands % and $ in ExecStart, but for the hostname."""
+    url = "https://h/a$x%41.yaml?q=1#signers=/etc/a b"
+    text = rendered("pull", "--spec", url, "--results", "/re sult/$1%", "--every", "6h")
+    done = subprocess.run(["sh", "-n"], input=text, text=True, check=False)
+    assert done.returncode == 0
+    (line,) = (line for line in text.splitlines() if line.startswith("ExecStart="))
+    assert line == (
+        'ExecStart=/opt/gpuready/bin/gpuready apply -i "https://h/a$$x%%41.yaml?q=1#signers=/etc/a b" -i @local '
+        '--limit @local --yes --output "json:/re sult/$$1%%/%H.json"'
+    )
+    assert "OnUnitInactiveSec=21600\nRandomizedDelaySec=10800\n" in text
+
+
+@pytest.mark.parametrize(
+    ("spec", "results", "said"),
+    [
+        ("https://h/a", "/r", "nothing says how its content is checked"),
+        ("hosts.yaml", "/r", "-i hosts.yaml: not supported"),
+        ("https://h/a#signers=signers", "/r", "signers is not an absolute path"),
+        ("https://h/a#signers=/a\nUser=x", "/r", "a control character"),
+        (f"https://h/a#sha256={'a' * 64}", "results", "--results results: not an absolute path"),
+        (f"https://h/a#sha256={'a' * 64}", "http://h/r", "results are not sent over http"),
+        (f"https://h/a#sha256={'a' * 64}", "https://u:p@h/r", "all users of the machine see"),
+        (f"https://h/a#sha256={'a' * 64}", "/r\nUser=x", "a control character"),
+    ],
+)
+def test_what_no_unit_is_printed_for(spec: str, results: str, said: str) -> None:
+    done = CliRunner().invoke(command, ["pull", "--spec", spec, "--results", results], standalone_mode=False)
+    assert said in str(done.exception)

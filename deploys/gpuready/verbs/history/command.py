@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 import time
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ import click
 from gpuready.base.errors import UsageError, Where, did_you_mean
 from gpuready.base.files import reason
 from gpuready.cli.complete import files
-from gpuready.cli.options import COLOR, Verb, output
+from gpuready.cli.options import COLOR, Verb, output, period
 from gpuready.cli.output import targets, use_color, write
 from gpuready.cli.sink import say
 
@@ -35,7 +34,6 @@ the place counts, such as one of --output json:PATH. Other files are skipped and
   gpuready history s3://bucket/results --output html:history.html
 """
 _FORMS = ("human", "json", "html")
-_UNITS = {"h": 3600, "d": 86400, "w": 7 * 86400}
 #: From so many new files on, stderr says what takes time.
 _MANY = 200
 
@@ -54,15 +52,16 @@ _MANY = 200
 )
 @click.option(
     "--since",
+    callback=period,
     default="30d",
     show_default=True,
     metavar="TIME",
-    help="The period in which results and changes are counted: hours, days or weeks, such as 12h, 30d, 8w.",
+    help="The period in which results and changes are counted, such as 12h, 30d, 8w.",
 )
 @output(_FORMS)
 @COLOR
 def command(
-    place: str, limit: tuple[str, ...], checks: tuple[str, ...], since: str, output: tuple[str, ...], color: str
+    place: str, limit: tuple[str, ...], checks: tuple[str, ...], since: int, output: tuple[str, ...], color: str
 ) -> int:
     from gpuready.base.places import place as place_of
     from gpuready.result.document import DocumentError
@@ -71,10 +70,10 @@ def command(
     from gpuready.verbs.history.index import read
     from gpuready.verbs.history.timeline import fold
 
-    wanted, period = targets(output, forms=_FORMS), _period(since)
+    wanted = targets(output, forms=_FORMS)
     where, now = place_of(place, "history"), time.time()
     try:
-        found, skipped = read(where, _tell, lambda results: fold(results, period, now))
+        found, skipped = read(where, _tell, lambda results: fold(results, since, now))
     except OSError as e:
         raise DocumentError(
             f"{where}: cannot be read: {reason(e)}", remedy="name the directory or URL of --history"
@@ -94,13 +93,6 @@ def command(
 def _tell(number: int) -> None:
     if number >= _MANY:
         say(f"note: reading {number} new files", err=True)
-
-
-def _period(text: str) -> int:
-    found = re.fullmatch(r"([1-9][0-9]{0,4})([hdw])", text)
-    if found is None:
-        raise UsageError(f"--since {text}: not a time", remedy="hours, days or weeks, such as 12h, 30d, 8w")
-    return int(found[1]) * _UNITS[found[2]]
 
 
 def _choose(found: Timeline, limit: Sequence[str], checks: Sequence[str]) -> None:

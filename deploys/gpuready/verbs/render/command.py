@@ -10,16 +10,17 @@ import click
 from gpuready import __version__
 from gpuready.base import resources
 from gpuready.base.errors import UsageError
-from gpuready.cli.options import EXIT_CODES, RDMA_RESOURCE, STATE, HostVerb, Verb, each_options, hosts
+from gpuready.cli.options import EXIT_CODES, RDMA_RESOURCE, STATE, HostVerb, Verb, each_options, hosts, period
 from gpuready.cli.request import request
 from gpuready.cli.sink import say
 from gpuready.cli.workload import agreed, check_agreement
 from gpuready.fabric import kubernetes
+from gpuready.inventory.fetched import FORMS
 from gpuready.inventory.hosts import HostEntry
 from gpuready.model.spec import NodeSpec
-from gpuready.verbs.render import cloud_init, dashboard, gate, gpu_operator, prometheus
+from gpuready.verbs.render import cloud_init, dashboard, gate, gpu_operator, prometheus, pull
 
-_HELP = """Print configuration for monitoring, Docker, Kubernetes, Slurm or cloud-init. Only docker connects.
+_HELP = """Print configuration for monitoring, Docker, Kubernetes, Slurm, systemd or cloud-init. Only docker connects.
 
 \b
   gpuready render grafana > dashboard.json
@@ -47,6 +48,16 @@ and sha256sum prints its hash.
 """
 _PINNED = f"https://HOST/gpuready-{__version__}-py3-none-any.whl#sha256=HASH, or git+https://HOST/gpuready@COMMIT"
 
+_PULL = """Print a program that installs a systemd service and timer: the node fetches its spec and applies it.
+
+Run the program as root on each node, where gpuready is in /opt/gpuready. The service runs gpuready apply -i URL -i
+@local, so the node gets the variables of the group all. Its result goes to NODE.json in --results, where NODE is its
+hostname. gpuready report reads them all.
+
+\b
+  gpuready render pull --spec 'https://HOST/hosts.yaml#signers=/etc/gpuready/allowed_signers' \\
+      --results https://HOST/results > pull.sh
+"""
 _DOCKER = """Print the docker run options that give a container GPUs, shared memory and RDMA on each host.
 
 \b
@@ -158,6 +169,16 @@ def _docker(state: str | None, **given: Any) -> int:
         except NoGpusError as e:
             host.fail(e)
     return wanted.deliver(run)
+
+
+@command.command("pull", cls=Verb, help=_PULL)
+@click.option("--spec", required=True, metavar="URL", help=f"The inventory to fetch: {FORMS}.")
+@click.option("--results", required=True, metavar="DIR_OR_URL",
+              help="Where the result goes: a directory (absolute path), https://... (PUT) or s3://...")  # fmt: skip
+@click.option("--every", callback=period, default="1h", show_default=True, metavar="TIME",
+              help="Time between two runs, such as 30m, 6h. A random part of at most half of it is added.")  # fmt: skip
+def _pull(spec: str, results: str, every: int) -> None:
+    say(pull.install(spec, results, every).rstrip())
 
 
 def _chosen(target: str, given: dict[str, Any]) -> tuple[HostEntry, ...]:

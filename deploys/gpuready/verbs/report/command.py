@@ -1,29 +1,36 @@
-"""``gpuready report``: show a result document, what changed between two, or all shards as one. Does not connect."""
+"""``gpuready report``: show a result document, what changed between two, or several as one. Does not connect."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from gpuready.base.errors import UsageError
-from gpuready.cli.complete import files
-from gpuready.cli.options import COLOR, Verb, output
+from gpuready.base.files import reason
+from gpuready.cli.complete import files, inventories
+from gpuready.cli.options import COLOR, Verb, output, period
 from gpuready.cli.output import Target, targets, use_color, write
+from gpuready.cli.sink import complain
 from gpuready.result.formats import MATRIX_FORMATS
 from gpuready.result.render import render
+from gpuready.result.text import one_line
 
 if TYPE_CHECKING:
     from gpuready.result.model import Run
 
-_HELP = """Show a result document in any format, what changed between two, or the shards of one run as one result.
+_HELP = """Show a result document in any format, what changed between two, or those of shards or nodes as one.
 
 Any command writes a result document with --output json:PATH. A file named - is stdin. Does not connect. The formats csv
 and svg are for results of fabric. Two documents must come from the same command. The exit code is 0 if the documents
 can be read, even if they report failures; with --merge it is that of the whole run.
+
+A directory or a URL has the results of nodes that apply their spec by themselves (gpuready render pull). All are one
+result, with its exit code. A node that has not reported for --max-age is unreachable.
 
 \b
   gpuready report result.json
@@ -31,16 +38,34 @@ can be read, even if they report failures; with --merge it is that of the whole 
   gpuready report before.json after.json
   gpuready report before.json after.json --output json:changes.json
   gpuready report --merge shard-*.json --output junit:report.xml
+  gpuready report s3://bucket/fleet -i hosts.yaml --max-age 2h
 """
 _BOTH = ("human", "json")
+#: So many files of no node are named.
+_NAMED = 20
 
 
 @click.command("report", cls=Verb, help=_HELP)
-@click.argument("documents", metavar="RESULT.json...", nargs=-1, required=True, shell_complete=files)
+@click.argument("documents", metavar="RESULT.json...|DIR_OR_URL", nargs=-1, required=True, shell_complete=files)
 @click.option("--merge", is_flag=True, help="Join the results of all shards of one run (--shard) into its result.")
+@click.option("-i", "--inventory", multiple=True, metavar="INVENTORY", shell_complete=inventories,
+              help="With DIR_OR_URL: the nodes that should report, by hostname. Repeatable.")  # fmt: skip
+@click.option("--max-age", callback=period, default="3h", show_default=True, metavar="TIME",
+              help="With DIR_OR_URL: a node without a newer result is unreachable.")  # fmt: skip
 @output(MATRIX_FORMATS)
 @COLOR
-def command(documents: tuple[str, ...], merge: bool, output: tuple[str, ...], color: str) -> int:
+def command(
+    documents: tuple[str, ...],
+    merge: bool,
+    inventory: tuple[str, ...],
+    max_age: int,
+    output: tuple[str, ...],
+    color: str,
+) -> int:
+    if any(map(_is_place, documents)):
+        return _gather(documents, inventory, max_age, output, color)
+    if inventory:
+        raise UsageError("-i names the nodes whose results are in a directory or at a URL; report has none of these")
     if documents.count("-") > 1:
         raise UsageError("only one of the documents can be stdin")
     if len(documents) > 2 and not merge:
@@ -58,14 +83,50 @@ def command(documents: tuple[str, ...], merge: bool, output: tuple[str, ...], co
         from gpuready.verbs.report.merge import Document, merged
 
         run, code = merged([Document(path, *each) for path, each in zip(documents, found, strict=True)])
+    return _show(documents[0], run, code, wanted, color=on, ends=code if merge else 0)
+
+
+def _is_place(text: str) -> bool:
+    return "://" in text or Path(text).is_dir()
+
+
+def _gather(documents: Sequence[str], inventory: Sequence[str], most: int, output: Sequence[str], color: str) -> int:
+    """Show the results of a place as one."""
+    from gpuready.base.places import place
+    from gpuready.inventory.hosts import load
+    from gpuready.result.document import DocumentError
+    from gpuready.result.exitcode import exit_code
+    from gpuready.verbs.report.place import gathered
+
+    if len(documents) > 1:
+        raise UsageError("report reads one directory or URL of results, and no other document with it")
+    wanted, where = targets(output), place(documents[0], "report")
+    expected = [entry.name for entry in load(inventory, secrets=False).chosen] if inventory else None
+    try:
+        run, skipped = gathered(where, expected, most)
+    except OSError as e:
+        raise DocumentError(
+            f"{where}: cannot be read: {reason(e)}", remedy="name the --results of render pull"
+        ) from None
+    for name, why in sorted(skipped.items())[:_NAMED]:
+        complain(f"note: {one_line(name)}: skipped: {why}\n")
+    if len(skipped) > _NAMED:
+        complain(f"note: {len(skipped) - _NAMED} more files are skipped\n")
+    if not run.hosts:
+        raise DocumentError(f"{where}: no node has reported there")
+    code = exit_code(run)
+    return _show(documents[0], run, code, wanted, color=use_color(color, sys.stdout), ends=code)
+
+
+def _show(name: str, run: Run, code: int, wanted: Sequence[Target], *, color: bool, ends: int) -> int:
+    """Write the run in each format. ``ends``: the exit code of report."""
     for each in wanted:
         if each.form not in (fitting := run.part.formats):
             raise UsageError(
-                f"--output {each.form} does not fit {documents[0]}, a result of {run.verb or 'no command'}",
+                f"--output {each.form} does not fit {name}, a result of {run.verb or 'no command'}",
                 remedy=f"one of {', '.join(fitting)}",
             )
-    rendered = [(each, render(run, code, each.form, color=on and each.path is None)) for each in wanted]
-    return write(rendered, code if merge else 0)
+    return write([(each, render(run, code, each.form, color=color and each.path is None)) for each in wanted], ends)
 
 
 def _compare(

@@ -1,0 +1,69 @@
+"""GET and PUT over HTTPS, in a process of its own: it can be ended at any time, and gevent's patches are not in it.
+
+A line for the server, such as ``Authorization: Bearer ...``, comes from the environment, because all users see the
+arguments of processes. It goes to the named server alone, and not to one that this server redirects to.
+"""
+
+import http.client
+import os
+import sys
+import urllib.request
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+
+from gpuready.base.child import command
+
+#: The variable with the line for the server, by method.
+HEADERS = {"GET": "GPUREADY_INVENTORY_HEADER", "PUT": "GPUREADY_OUTPUT_HEADER"}
+#: Seconds without a byte.
+_SILENT = 30
+
+
+def get(url: str) -> list[str]:
+    """The words of a program that prints what the server has. It exits with 1 and a message on stderr if that fails."""
+    return [*command(__name__), url]
+
+
+def problem(url: str) -> str:
+    """Why this is no URL that gpuready asks; empty if it is one."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as e:
+        return str(e)
+    if not host or host.startswith("-"):
+        return "no host"
+    if parts.username is not None or parts.password is not None:
+        return "all users of the machine see a name or a password in a URL"
+    return "" if url.isascii() and url.isprintable() and " " not in url else "a space or another odd character"
+
+
+def exchange(method: str, url: str, data: bytes | None = None) -> bytes:
+    """What the server answers. Raises OSError."""
+    request = urllib.request.Request(url, data, method=method)
+    if line := os.environ.get(HEADERS[method], ""):
+        name, colon, value = line.partition(":")
+        if not colon or not line.isprintable():
+            raise OSError(f"{HEADERS[method]} is not a header, such as Authorization: Bearer TOKEN")
+        request.add_unredirected_header(name.strip(), value.strip())
+    opener = urllib.request.OpenerDirector()
+    for kind in ("ProxyHandler", "UnknownHandler", "HTTPSHandler", "HTTPDefaultErrorHandler", "HTTPRedirectHandler",
+                 "HTTPErrorProcessor"):  # fmt: skip
+        opener.add_handler(getattr(urllib.request, kind)())
+    try:
+        with opener.open(request, timeout=_SILENT) as answer:
+            found: bytes = answer.read()
+            return found
+    except HTTPError as e:
+        raise OSError(f"the server answered {e.code} {e.reason}") from None
+    except URLError as e:
+        raise OSError(str(e.reason)) from None
+    except http.client.HTTPException as e:
+        raise OSError(f"{type(e).__name__}: {e}") from None
+
+
+if __name__ == "__main__":
+    try:
+        sys.stdout.buffer.write(exchange("GET", sys.argv[2]))
+    except OSError as e:
+        raise SystemExit(str(e)) from None

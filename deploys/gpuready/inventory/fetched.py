@@ -1,0 +1,172 @@
+"""An inventory that is fetched and checked before it is read: over HTTPS, or from a git repository.
+
+``https://HOST/hosts.yaml#sha256=HEX`` has this content. ``https://HOST/hosts.yaml#signers=FILE`` has a signature beside
+it (``hosts.yaml.sig``, as ``ssh-keygen -Y sign -n gpuready`` writes it), by a key in this file of allowed signers.
+``git+https://HOST/REPO@REF#path=FILE`` and ``git+ssh://...`` are a file of a commit or branch; with ``signers=FILE``,
+the commit is signed by such a key. Sources: ssh-keygen(1), git-verify-commit(1), git-config(1) on gpg.ssh.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuready.base import https
+from gpuready.base.errors import InventoryError, UsageError, brief
+from gpuready.base.files import why_not
+from gpuready.inventory.programs import run
+
+_URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_HTTPS, _GIT = "https://", ("git+https://", "git+ssh://")
+_REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+#: The namespace of signatures; one that was made for another purpose does not count.
+NAMESPACE = "gpuready"
+FORMS = "https://HOST/FILE#sha256=HEX, https://HOST/FILE#signers=FILE or git+https://HOST/REPO@REF#path=FILE"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is fetched, and how it is checked. ``name``: the URL without the check. ``ref``, ``path``: of git."""
+
+    name: str
+    url: str
+    sha256: str = ""
+    signers: str = ""
+    ref: str = ""
+    path: str = ""
+
+
+def is_url(text: str) -> bool:
+    """Whether ``-i`` names a URL."""
+    return _URL.match(text) is not None
+
+
+def source(text: str) -> Source:
+    """Read the URL. Raises UsageError, which says what is wrong with it."""
+    name, _, fragment = text.partition("#")
+    given = {key: value for key, _, value in (part.partition("=") for part in fragment.split("&") if part)}
+    git = name.startswith(_GIT)
+    allowed = {"signers", "path"} if git else {"sha256", "signers"}
+    url, _, ref = name.removeprefix("git+").rpartition("@") if git else (name, "", "")
+    problems = (
+        (not git and not name.startswith(_HTTPS), "not supported"),
+        (git and (not _REF.fullmatch(ref) or ".." in ref), "the commit or branch is missing"),
+        (not allowed.issuperset(given), f"after # is {' or '.join(sorted(allowed))}"),
+        (git and not given.get("path"), "the path of the file is missing"),
+        (not git and len(given) != 1, "nothing says how its content is checked" if not given else "two checks"),
+        ("sha256" in given and not _SHA256.fullmatch(given["sha256"]), "a SHA-256 has 64 digits 0-9a-f"),
+        ("signers" in given and not given["signers"], "the file of allowed signers is missing"),
+    )
+    wrong = next((why for bad, why in problems if bad), "") or _wrong_url(url)
+    if wrong:
+        raise UsageError(f"-i {text}: {wrong}", remedy=FORMS)
+    name = f"{name}#path={given['path']}" if git else name
+    return Source(name, url, given.get("sha256", ""), given.get("signers", ""), ref, given.get("path", ""))
+
+
+def _wrong_url(url: str) -> str:
+    """ssh needs a user name, such as git@HOST."""
+    return https.problem(re.sub(r"^ssh://[A-Za-z0-9_.-]+@", _HTTPS, url))
+
+
+def fetched(wanted: Source) -> bytes:
+    """Its content, which was checked. Raises InventoryError."""
+    if wanted.signers and (why := why_not(Path(wanted.signers).expanduser())):
+        raise InventoryError(f"{wanted.name}: {wanted.signers}: {why}", remedy="name the file of allowed signers")
+    with tempfile.TemporaryDirectory(prefix="gpuready-") as folder:
+        if wanted.ref:
+            return _from_git(wanted, folder)
+        data = _get(wanted.url)
+        if wanted.sha256 and (sha256 := hashlib.sha256(data).hexdigest()) != wanted.sha256:
+            raise InventoryError(
+                f"{wanted.name}: the SHA-256 is {sha256}, expected {wanted.sha256}",
+                remedy="if the new content is meant, give its SHA-256 to -i",
+            )
+        if wanted.signers:
+            _check_signature(wanted, data, folder)
+        return data
+
+
+def _get(url: str) -> bytes:
+    code, data, err = run(https.get(url), url)
+    if code:
+        raise InventoryError(f"{url}: cannot be fetched: {brief(err) or f'exit {code}'}")
+    return data
+
+
+def _check_signature(wanted: Source, data: bytes, folder: str) -> None:
+    signature, signed = Path(folder, "sig"), Path(folder, "data")
+    signature.write_bytes(_get(_signature(wanted.url)))
+    signed.write_bytes(data)
+    signers = str(Path(wanted.signers).expanduser())
+    code, names, _ = _ssh_keygen("find-principals", signature, signed, "-f", signers)
+    principal = names.decode(errors="replace").partition("\n")[0].partition(",")[0]
+    said = ""
+    if not code and principal:
+        code, _, said = _ssh_keygen("verify", signature, signed, "-f", signers, "-I", principal)
+        if not code:
+            return
+    _, _, other = _ssh_keygen("check-novalidate", signature, signed)
+    raise InventoryError(
+        f"{wanted.name}: expected a signature by a key in {wanted.signers}, got: {brief(said or other)}",
+        remedy=f"sign it: ssh-keygen -Y sign -n {NAMESPACE} -f KEY FILE",
+    )
+
+
+def _signature(url: str) -> str:
+    path, question, query = url.partition("?")
+    return f"{path}.sig{question}{query}"
+
+
+def _ssh_keygen(action: str, signature: Path, signed: Path, *words: str) -> tuple[int, bytes, str]:
+    """What it answers; of check-novalidate, whose signature it is."""
+    given = ["ssh-keygen", "-Y", action, "-s", str(signature), *words]
+    if action != "find-principals":
+        given += ["-n", NAMESPACE]
+    code, out, err = run(given, "ssh-keygen", stdin=signed)
+    return code, out, err or out.decode(errors="replace")
+
+
+def _from_git(wanted: Source, folder: str) -> bytes:
+    if shutil.which("git") is None:
+        raise InventoryError(f"{wanted.name}: git is not installed")
+    _git(wanted, folder, "init", "--quiet", "--bare")
+    # A full commit is fetched by its hash, never as the name of a branch, and git checks that hash.
+    _git(wanted, folder, "fetch", "--quiet", "--depth=1", "--no-tags", wanted.url, wanted.ref)
+    commit = _git(wanted, folder, "rev-parse", "FETCH_HEAD^{commit}").decode().strip()
+    if wanted.signers:
+        # A commit may be signed with OpenPGP or X.509 instead: those keys are not the allowed signers.
+        signers = f"gpg.ssh.allowedSignersFile={Path(wanted.signers).expanduser().absolute()}"
+        others = ("-c", "gpg.program=false", "-c", "gpg.x509.program=false", "-c", "gpg.ssh.program=ssh-keygen")
+        code, _, err = _run_git(folder, "-c", signers, *others, "verify-commit", commit)
+        if code:
+            said = brief(err) or "the commit is not signed with SSH"
+            raise InventoryError(
+                f"{wanted.name}: expected commit {commit} to be signed by a key in {wanted.signers}, got: {said}",
+                remedy="sign it: git -c gpg.format=ssh commit -S",
+            )
+    return _git(wanted, folder, "cat-file", "blob", f"{commit}:{wanted.path}")
+
+
+def _git(wanted: Source, folder: str, *words: str) -> bytes:
+    code, out, err = _run_git(folder, *words)
+    if code:
+        raise InventoryError(f"{wanted.name}: git {words[0]}: {brief(err) or f'exit {code}'}")
+    return out
+
+
+def _run_git(folder: str, *words: str) -> tuple[int, bytes, str]:
+    """Nothing asks for a password, and what the caller's environment says about another repository does not count."""
+    environment: Mapping[str, str] = {
+        **{name: value for name, value in os.environ.items() if name not in ("GIT_DIR", "GIT_WORK_TREE")},
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ALLOW_PROTOCOL": "https:ssh",
+        "GIT_SSH_COMMAND": os.environ.get("GIT_SSH_COMMAND", "ssh -oBatchMode=yes"),
+        "LC_ALL": "C",
+    }
+    return run(["git", "-C", folder, *words], "git", environment)
