@@ -2,14 +2,18 @@
 
 import pickle
 import re
+import time
 import types
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import dask.config
 import distributed  # noqa: F401  # its settings
+import psutil
 import pytest
 
 from gpuready import __version__
@@ -18,9 +22,11 @@ from gpuready.inventory import secrets
 from gpuready.inventory.hosts import load
 from gpuready.inventory.secrets import Secret
 from gpuready.result.model import HostResult, Run
-from gpuready.run.access import Access, Chunk
-from gpuready.run.cluster import CHANGE, Cluster, check_address, chunks, same_version
+from gpuready.run import worker
+from gpuready.run.access import Access, Chunk, Work, Workers
+from gpuready.run.cluster import CHANGE, Cluster, check_address, chunks, connected, same_version
 from tests.command import write_hosts
+from tests.lab import scale
 
 
 @pytest.mark.parametrize(
@@ -159,8 +165,8 @@ def ended(chunk: Chunk, outcome: str = "ok", *, interrupted: bool = False) -> Fu
 def test_a_chunk_that_changes_hosts_may_begin_twice(tmp_path: Path) -> None:
     """The first time may have left a node drained, so the second one looks for that."""
     cluster = played(tmp_path, ended)
-    cluster.each("gpuready.run.converge:look_first", ["n1"])
-    cluster.each(CHANGE, ["n1", "n2"])
+    cluster.each(Work("gpuready.run.converge:look_first"), ["n1"])
+    cluster.each(Work(CHANGE), ["n1", "n2"])
     assert [chunk.access.again for chunk in cluster._client.chunks] == [frozenset(), {"n1"}, {"n2"}]
 
 
@@ -173,14 +179,31 @@ def test_what_was_done_before_ctrl_c_is_in_the_result(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     cluster = played(tmp_path, lambda chunk: ended(chunk, "changed"), interrupt)
-    run = cluster.work("apply", lambda run: cluster.each(CHANGE, ["n1", "n2"]))
+    run = cluster.work("apply", lambda run: cluster.each(Work(CHANGE), ["n1", "n2"]))
     assert run.interrupted and [host.outcome for host in run.hosts] == ["changed", "changed"]
     assert cluster._client.stopped
 
 
-def test_a_chunk_that_was_interrupted_elsewhere_is_no_success(tmp_path: Path) -> None:
-    cluster = played(tmp_path, lambda chunk: ended(chunk, "would_change", interrupted=True))
-    cluster.each(CHANGE, ["n1"])
+def test_the_workers_of_dask_get_the_interrupt(tmp_path: Path) -> None:
+    """Nobody else reaches what runs here."""
+    with connected(Workers(count=1)) as client:
+        ports = [each.laddr for each in psutil.Process().net_connections() if each.status == psutil.CONN_LISTEN]
+        assert {place.ip for place in ports} == {"127.0.0.1"}
+        for place in ports:
+            with pytest.raises(HTTPError, match="404"):
+                urlopen(f"http://{place.ip}:{place.port}/health")
+        cluster = Cluster(client, (), Access(), lambda host, what: None)
+        cluster._stop()
+        limit = scale.Limit(30)
+        while cluster._id not in worker._stopped:
+            assert not limit.over()
+            time.sleep(0.02)
+
+
+@pytest.mark.parametrize("outcome", ["ok", "would_change", "not_attempted"])
+def test_a_chunk_that_was_interrupted_elsewhere_is_no_success(tmp_path: Path, outcome: str) -> None:
+    cluster = played(tmp_path, lambda chunk: ended(chunk, outcome, interrupted=True))
+    cluster.each(Work(CHANGE), ["n1"])
     assert cluster.results["n1"].outcome == "unreachable"
 
 
@@ -188,7 +211,7 @@ def test_a_chunk_that_was_interrupted_elsewhere_is_no_success(tmp_path: Path) ->
 def test_the_scheduler_goes(status: str, tmp_path: Path) -> None:
     cluster = played(tmp_path, lambda chunk: Future(status))
     cluster._client.status = "closed"
-    cluster.each(CHANGE, ["n1"])
+    cluster.each(Work(CHANGE), ["n1"])
     assert cluster.results["n1"].error.message == "the connection to the Dask scheduler broke"
 
 
@@ -197,7 +220,7 @@ def test_a_terminal_that_is_gone_ends_nothing(tmp_path: Path) -> None:
         raise OSError(5, "Input/output error")
 
     cluster = played(tmp_path, ended, gone)
-    cluster.each(CHANGE, ["n1"])
+    cluster.each(Work(CHANGE), ["n1"])
     assert cluster.results["n1"].outcome == "ok"
 
 

@@ -31,12 +31,12 @@ from gpuready.inventory.secrets import used_references
 from gpuready.inventory.source_values import Located
 from gpuready.operations.events import Event
 from gpuready.result.model import HostResult, Run
-from gpuready.run.access import Access, Chunk, Workers
+from gpuready.run.access import Access, Chunk, Work, Workers
 from gpuready.run.evaluate import plan_batches
 from gpuready.run.follow import follow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from distributed import Client, Future
 
@@ -56,6 +56,8 @@ PATIENCE = 60
 _TICK = 0.25
 #: What is done to a batch.
 CHANGE = "gpuready.run.converge:change"
+#: What a host may be whose work was interrupted.
+_UNFINISHED = ("ok", "would_change", "not_attempted")
 BROKEN = "the connection to the Dask scheduler broke"
 _ENCRYPTED = ("tls", "wss", "inproc")
 
@@ -87,6 +89,7 @@ def connected(where: Workers) -> Iterator[Client]:
     if where.scheduler:
         check_address(where.scheduler, plain=where.plain)
     try:
+        from dask import config
         from distributed import Client, LocalCluster
     except ImportError:
         option = "--scheduler" if where.scheduler else "--workers"
@@ -94,10 +97,18 @@ def connected(where: Workers) -> Iterator[Client]:
     for name in ("distributed", *(name for name in logging.root.manager.loggerDict if name.startswith("distributed."))):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # what matters becomes the error of a host
     if not where.scheduler:
-        # Threads are enough: each chunk is a process of its own. So nothing listens on a port.
+        # Threads are enough: each chunk is a process of its own. Dask always opens two ports for HTTP; here only this
+        # machine reaches them, and they have no pages.
+        nowhere = "127.0.0.1:0"
         with (
+            config.set({"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}),
             LocalCluster(
-                n_workers=1, threads_per_worker=where.count, processes=False, dashboard_address=None, protocol="inproc"
+                n_workers=1,
+                threads_per_worker=where.count,
+                processes=False,
+                protocol="inproc",
+                dashboard_address=nowhere,
+                worker_dashboard_address=nowhere,
             ) as cluster,
             Client(cluster) as client,
         ):
@@ -163,13 +174,13 @@ class Cluster:
         run.hosts, run.seconds = list(self.results.values()), time.monotonic() - began
         return run
 
-    def each(self, work: str, names: Sequence[str], **options: Any) -> None:
-        """Do ``work`` on these hosts (see :class:`Chunk`), and replace their results."""
+    def each(self, work: Work, names: Sequence[str]) -> None:
+        """Do ``work`` on these hosts, and replace their results."""
         waiting: dict[Future, Sequence[str]] = {}
         try:
             for chunk in chunks(names, self._threads()):
                 try:
-                    waiting[self._submit(work, chunk, options)] = chunk
+                    waiting[self._submit(work, chunk)] = chunk
                 except OSError:
                     self._lose(chunk, BROKEN)
             self._collect(waiting)
@@ -193,15 +204,14 @@ class Cluster:
         with contextlib.suppress(OSError):
             self._client.run(worker.stop, self._id, wait=False, on_error="ignore")
 
-    def _submit(self, work: str, names: Sequence[str], options: Mapping[str, Any]) -> Future:
+    def _submit(self, work: Work, names: Sequence[str]) -> Future:
         access = self._access
-        if work == CHANGE:  # Dask may begin it twice, and the first time may have left a node drained
+        if work.function == CHANGE:  # Dask may begin it twice, and the first time may have left a node drained
             access = replace(access, again=access.again | {*names})
         from gpuready.run import worker
 
         chunk = Chunk(
             work,
-            options,
             tuple(names),
             pickle.dumps([self.entries[name] for name in names]),
             access,
@@ -212,7 +222,7 @@ class Cluster:
             worker.work,
             self._id,
             pickle.dumps(chunk),
-            key=f"{work.rpartition(':')[2]} {hostlist(names)}-{secrets.token_hex(8)}",
+            key=f"{work.function.rpartition(':')[2]} {hostlist(names)}-{secrets.token_hex(8)}",
             retries=RETRIES,
             pure=False,
         )
@@ -267,7 +277,7 @@ class Cluster:
             before = self.results[host.name]
             host.execs, host.seconds = host.execs + before.execs, host.seconds + before.seconds
             self.results[host.name] = host
-            if done.error is not None and not self._stopping and host.outcome in ("would_change", "not_attempted"):
+            if done.error is not None and not self._stopping and host.outcome in _UNFINISHED:
                 self._lose([host.name], f"its worker was interrupted: {done.error}")
             else:
                 self.ended(host)
@@ -289,17 +299,17 @@ def plan(cluster: Cluster, *, verb: str = "plan", batch: str = "", removing: boo
     """As :func:`gpuready.run.converge.plan`, on the workers."""
 
     def work(run: Run) -> None:
-        cluster.each("gpuready.run.converge:plan", list(cluster.entries), verb=verb, removing=removing)
+        look = Work("gpuready.run.converge:plan", {"verb": verb, "removing": removing})
+        cluster.each(look, list(cluster.entries))
         run.hosts = list(cluster.results.values())
         plan_batches(run, cluster.entries, batch, cluster.share)
 
     return cluster.work(verb, work)
 
 
-def verify(cluster: Cluster, *, passive: bool = False) -> Run:
-    """As :func:`gpuready.run.converge.verify`, on the workers."""
-    names = list(cluster.entries)
-    return cluster.work("verify", lambda run: cluster.each("gpuready.run.converge:verify", names, passive=passive))
+def verify(cluster: Cluster, work: Work) -> Run:
+    """Do ``work``, which verifies each host by itself, on the workers."""
+    return cluster.work("verify", lambda run: cluster.each(work, list(cluster.entries)))
 
 
 def apply(
@@ -316,10 +326,10 @@ def apply(
         cluster.ended = journal.end
 
     def change(names: Sequence[str]) -> None:
-        cluster.each(CHANGE, names, removing=removing)
+        cluster.each(Work(CHANGE, {"removing": removing}), names)
 
     def work(run: Run) -> None:
-        cluster.each("gpuready.run.converge:look_first", list(cluster.entries), removing=removing)
+        cluster.each(Work("gpuready.run.converge:look_first", {"removing": removing}), list(cluster.entries))
         run.hosts = list(cluster.results.values())
         members = plan_batches(run, cluster.entries, batch, cluster.share)
         follow(Rollout(members, batch, max_fail, cluster.share), run, cluster, change, hook=hook, journal=journal)

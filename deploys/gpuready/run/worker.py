@@ -73,8 +73,11 @@ def _start(errors: IO[bytes]) -> subprocess.Popen[bytes]:
     )
 
 
-def stop(run_id: str) -> None:
-    """Interrupt the chunks of a run on this worker. They end what must not be cut off, and give what they have."""
+async def stop(run_id: str) -> None:
+    """Interrupt the chunks of a run on this worker. They end what must not be cut off, and give what they have.
+
+    It is a coroutine: only that can be called on a worker without waiting for an answer.
+    """
     with _guard:
         _stopped.add(run_id)
         for process in _running.get(run_id, ()):

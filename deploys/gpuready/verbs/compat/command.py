@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +22,6 @@ from gpuready.result.model import HostResult, Run
 from gpuready.verbs.compat.part import PART, JudgedImage
 
 if TYPE_CHECKING:
-    from gpuready.cli.online import Work
     from gpuready.model.images import ImageSpec
     from gpuready.model.spec import NodeSpec
 
@@ -125,6 +123,7 @@ def _matrix(given: dict[str, Any]) -> int:
         from gpuready.compat.checks import image_facts
         from gpuready.compat.trace_verdict import trace
         from gpuready.gpu.compat_host import hosts_of
+        from gpuready.run.access import Work
         from gpuready.verbs.compat.images import is_here
 
     traced = tuple(dict.fromkeys(given["trace"]))
@@ -144,7 +143,7 @@ def _matrix(given: dict[str, Any]) -> int:
     else:
         entries = tuple(replace(e, spec=e.spec.model_copy(update={"images": specs[e.name]})) for e in wanted.entries)
         chosen = replace(wanted, entries=entries)
-        run = online(chosen, using=lambda: _tracing(traced)) if traced else online(chosen)
+        run = online(chosen, using=Work("gpuready.verbs.compat.work:trace", {"images": traced}) if traced else None)
     for host in run.everyone:  # also one that could not be read has the key: no images
         host.parts["images"] = ()
     for host in run.hosts:
@@ -162,12 +161,6 @@ def _matrix(given: dict[str, Any]) -> int:
                 for each in found
             )
     return wanted.deliver(run)
-
-
-def _tracing(images: Sequence[str]) -> Work:
-    from gpuready.verbs.compat.work import trace
-
-    return partial(trace, images)
 
 
 def _wanted(spec: NodeSpec, given: dict[str, Any], asked: Sequence[str]) -> tuple[ImageSpec, ...]:

@@ -37,7 +37,7 @@ from gpuready.verbs.fabric.part import Fabric
 from gpuready.verbs.fabric.training_run import run_training
 
 
-def run_tests(wanted: Wanted, fleet: Fleet) -> Run:
+def run_tests(fleet: Fleet, *, wanted: Wanted) -> Run:
     """Probe, pair, test, judge. Nothing on a node changes, and no process stays behind."""
     fabric = FabricRun(wanted)
     fleet.keeps = lambda result: result.outcome == "ok"
