@@ -111,6 +111,14 @@ def test_chunks_are_a_partition(hosts: int, threads: int) -> None:
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
+def test_pairs_stay_together() -> None:
+    names = [f"n{number}" for number in range(14)]
+    assert chunks(names, 3, together=2) == [names[:4], names[4:8], names[8:]]
+    assert chunks(names, 8, together=2) == [names[2 * n : 2 * n + 2] for n in range(7)]
+    assert chunks(names, 8, together=14) == [names]
+    assert {len(part) % 2 for part in chunks([*names, *names] * 10, 3, together=2)} == {0}
+
+
 class Future:
     """A task of the client below, with the status and the result that a test gives it."""
 

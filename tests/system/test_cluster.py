@@ -299,6 +299,62 @@ def test_a_worker_is_killed_under_load(trainers: Path, two: list[Machine], gpure
     assert not any(leftovers(m) for m in two)
 
 
+def tested(result: Result) -> list[tuple[object, ...]]:
+    """What a run of fabric tested, and how each test ended. A loaded machine may be slow, which is a warning."""
+    rows = [
+        (each["round"], each["test"], each["server"]["host"], each["client"]["host"], each["status"])
+        for each in result.document["fabric"]["findings"]
+    ]
+    return sorted((*row[:-1], "pass" if row[-1] == "warn" else row[-1]) for row in rows)
+
+
+def measures(machine: Machine) -> bool:
+    return machine.run("pgrep -x iperf3", check=False).returncode == 0
+
+
+def test_pairs_of_hosts_are_tested_on_workers(
+    three: list[Machine], gpuready: Gpuready, inventory: Inventories, theirs: Theirs, tmp_path: Path
+) -> None:
+    """In the rounds of one process, also if a worker is killed. Ctrl-C ends the tests."""
+    for m in three:
+        m.install("iperf3")
+    where, found = inventory(three), []
+    on_theirs = ("--scheduler", theirs.address)
+    for number, options in enumerate([(), on_theirs]):
+        words = (
+            "fabric",
+            "--tests",
+            "tcp_connect,tcp_bw,train",
+            "--seconds",
+            "1",
+            "--output",
+            f"junit:{tmp_path}/{number}.xml",
+        )
+        process = gpuready.start(*words, *options, inventory=where, env=theirs.env)
+        found.append(gpuready.finish(process, code=3))  # no node has torch
+    alone, divided = found
+    assert tested(divided) == tested(alone) and {row[0] for row in tested(alone)} == {0, 1, 2, 3}
+    for m in three:
+        assert divided.checks("pass", "warn", host=m.name) == alone.checks("pass", "warn", host=m.name)
+        assert divided.checks("unknown", host=m.name) == alone.checks("unknown", host=m.name) == {"fabric.train"}
+    assert sorted(cases(tmp_path / "1.xml")) == sorted(cases(tmp_path / "0.xml"))
+
+    words = ("fabric", "--tests", "tcp_bw", *on_theirs)
+    process = gpuready.start(*words, "--seconds", "5", inventory=inventory(three[:2]), env=theirs.env)
+    until(lambda: any(map(measures, three)), 60)
+    theirs.busy()[0].kill()
+    killed = gpuready.finish(process, code=0)
+    assert tested(killed) == [row for row in tested(alone) if row[:2] == (1, "tcp_bw")]
+
+    process = gpuready.start(*words, "--seconds", "600", inventory=where, env=theirs.env)
+    until(lambda: any(map(measures, three)), 60)
+    process.send_signal(signal.SIGINT)
+    stopped = gpuready.finish(process, code=130)
+    assert "not_attempted" in outcomes(stopped, three)
+    until(lambda: not any(map(measures, three)) and all(map(lock_is_free, three)), 60)
+    assert not any(leftovers(m) for m in three)
+
+
 def test_what_is_refused(two: list[Machine], gpuready: Gpuready, inventory: Inventories) -> None:
     where = inventory(two)
     for address in ("tcp://10.0.0.5:8786", "10.0.0.5:8786", "scheduler.example:8786"):

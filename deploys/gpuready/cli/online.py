@@ -64,12 +64,7 @@ def _on_workers(wanted: Request, verb: str, work: Work) -> Run:
             reporting(names, wanted.color, wanted.verbose, ticking=False) as (reporter, observer),
         ):
             fleet = cluster.Cluster(client, wanted.entries, _access(wanted), reporter.report, observer, reporter.tick)
-            if verb == "verify":
-                run = cluster.verify(fleet, work)
-            elif verb == "plan":
-                run = cluster.plan(fleet, **work.options)
-            else:
-                run = cluster.apply(fleet, **work.options)
+            run = cluster.do(fleet, verb, work)
             wanted.part.joined(run)
     except KeyboardInterrupt:
         if run is None:
@@ -94,7 +89,8 @@ def _access(wanted: Request, observer: Observer | None = None) -> Access:
 def _work(wanted: Request, verb: str, passive: bool) -> Work:
     removing = wanted.verb == "remove"
     if verb in ("plan", "probe", "status"):
-        return Work("gpuready.run.converge:plan", {"verb": verb, "batch": wanted.batch, "removing": removing})
+        options = {"verb": verb, "batch": wanted.batch, "removing": removing}
+        return Work("gpuready.run.converge:plan", options, "gpuready.run.cluster:plan")
     if verb == "verify":
         return Work("gpuready.run.converge:verify", {"passive": passive})
     if verb == "compat":
@@ -106,7 +102,7 @@ def _work(wanted: Request, verb: str, passive: bool) -> Work:
         "hook": wanted.after_batch,
         "journal": wanted.journal,
     }
-    return Work("gpuready.run.converge:apply", options)
+    return Work("gpuready.run.converge:apply", options, "gpuready.run.cluster:apply")
 
 
 def recorded_or_online(wanted: Request, state: str | None, *, passive: bool = False) -> Run:

@@ -251,4 +251,4 @@ probe_options = _all(*_HOSTS, _OUTPUT, _HISTORY, *_REACH, _NO_SHARD)
 #: The same, for verbs that read each node by itself.
 each_options = _all(*_SHARDED, _OUTPUT, _HISTORY, *_REACH)
 status_options = _all(*_SHARDED, output(LISTING_FORMATS), _HISTORY, *_REACH)
-fabric_options = _all(*_HOSTS, output(MATRIX_FORMATS), _HISTORY, *_REACH, _NO_SHARD)
+fabric_options = _all(*_HOSTS, output(MATRIX_FORMATS), _HISTORY, *_REACH, *_WORKERS, _NO_SHARD)

@@ -38,11 +38,13 @@ class Access:
 class Work:
     """What is done with a fleet: a function of it, ``module:function``, with its other arguments.
 
-    It is named, and not imported: what connects to hosts is loaded late, and a worker loads it itself.
+    It is named, and not imported: what connects to hosts is loaded late, and a worker loads it itself. ``divided``: the
+    function of a cluster that does the same on its workers; empty: each host can be done by itself.
     """
 
     function: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    divided: str = ""
 
 
 @dataclass(frozen=True)

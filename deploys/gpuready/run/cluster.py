@@ -12,6 +12,7 @@ import contextlib
 import ipaddress
 import logging
 import pickle
+import pkgutil
 import queue
 import secrets
 import time
@@ -141,7 +142,7 @@ def same_version(client: Client) -> None:
 
 
 class Cluster:
-    """The hosts of one run, on the workers of a Dask cluster."""
+    """The hosts of one run, on the workers of a Dask cluster. ``took`` is called with the result of each chunk."""
 
     def __init__(
         self,
@@ -154,6 +155,7 @@ class Cluster:
     ) -> None:
         self._client, self.progress, self._observer, self._tick = client, progress, observer, tick
         self.ended: Callable[[HostResult], None] = lambda result: None
+        self.took: Callable[[Run], None] = lambda run: None
         self._stopping = False
         nowhere = Located(None, Where(""))
         self.entries = {entry.name: replace(entry, given=nowhere) for entry in entries}
@@ -174,11 +176,11 @@ class Cluster:
         run.hosts, run.seconds = list(self.results.values()), time.monotonic() - began
         return run
 
-    def each(self, work: Work, names: Sequence[str]) -> None:
-        """Do ``work`` on these hosts, and replace their results."""
+    def each(self, work: Work, names: Sequence[str], *, together: int = 1) -> None:
+        """Do ``work`` on these hosts, and replace their results. ``together``: so many, in a row, are never divided."""
         waiting: dict[Future, Sequence[str]] = {}
         try:
-            for chunk in chunks(names, self._threads()):
+            for chunk in chunks(names, self._threads(), together):
                 try:
                     waiting[self._submit(work, chunk)] = chunk
                 except OSError:
@@ -273,6 +275,7 @@ class Cluster:
         if data is None:  # the run was stopped before this chunk began
             return
         done: Run = pickle.loads(data)  # workers run code of this process, and are trusted as it is
+        self.took(done)
         for host in done.hosts:
             before = self.results[host.name]
             host.execs, host.seconds = host.execs + before.execs, host.seconds + before.seconds
@@ -289,10 +292,19 @@ class Cluster:
             self.ended(self.results[name])
 
 
-def chunks(names: Sequence[str], threads: int) -> list[Sequence[str]]:
+def chunks(names: Sequence[str], threads: int, together: int = 1) -> list[Sequence[str]]:
     """Divide the hosts in parts of about equal size, if possible one for each thread of the workers."""
-    count = max(-(-len(names) // CHUNK), min(max(1, threads), len(names)))
-    return [names[len(names) * n // count : len(names) * (n + 1) // count] for n in range(count)]
+    units = len(names) // together
+    count = min(units, max(-(-len(names) // CHUNK), threads, 1))
+    return [names[units * n // count * together : units * (n + 1) // count * together] for n in range(count)]
+
+
+def do(cluster: Cluster, verb: str, work: Work) -> Run:
+    """Do ``work`` on the workers."""
+    if work.divided:
+        done: Run = pkgutil.resolve_name(work.divided)(cluster, **work.options)
+        return done
+    return cluster.work(verb, lambda run: cluster.each(work, list(cluster.entries)))
 
 
 def plan(cluster: Cluster, *, verb: str = "plan", batch: str = "", removing: bool = False) -> Run:
@@ -305,11 +317,6 @@ def plan(cluster: Cluster, *, verb: str = "plan", batch: str = "", removing: boo
         plan_batches(run, cluster.entries, batch, cluster.share)
 
     return cluster.work(verb, work)
-
-
-def verify(cluster: Cluster, work: Work) -> Run:
-    """Do ``work``, which verifies each host by itself, on the workers."""
-    return cluster.work("verify", lambda run: cluster.each(work, list(cluster.entries)))
 
 
 def apply(

@@ -75,7 +75,8 @@ def command(pairs: str, tests: str | None, seconds: int, seed: int | None, **giv
     if len(wanted.entries) < 2:
         raise UsageError("fabric needs at least two hosts; one is chosen", remedy="add a host, or widen --limit")
     what = Wanted(way, tuple(dict.fromkeys(named)), seconds, automatic=tests is None)
-    return wanted.deliver(online(wanted, using=Work("gpuready.verbs.fabric.work:run_tests", {"wanted": what})))
+    work, divided = (f"gpuready.verbs.fabric.{module}:run_tests" for module in ("work", "divided"))
+    return wanted.deliver(online(wanted, using=Work(work, {"wanted": what}, divided)))
 
 
 def _named(text: str) -> tuple[str, ...]:
