@@ -324,19 +324,18 @@ def test_pairs_of_hosts_are_tested_on_workers(
         words = (
             "fabric",
             "--tests",
-            "tcp_connect,tcp_bw,train",
+            "tcp_connect,tcp_bw",
             "--seconds",
             "1",
             "--output",
             f"junit:{tmp_path}/{number}.xml",
         )
         process = gpuready.start(*words, *options, inventory=where, env=theirs.env)
-        found.append(gpuready.finish(process, code=3))  # no node has torch
+        found.append(gpuready.finish(process, code=0))
     alone, divided = found
-    assert tested(divided) == tested(alone) and {row[0] for row in tested(alone)} == {0, 1, 2, 3}
+    assert tested(divided) == tested(alone) and {row[0] for row in tested(alone)} == {1, 2, 3}
     for m in three:
         assert divided.checks("pass", "warn", host=m.name) == alone.checks("pass", "warn", host=m.name)
-        assert divided.checks("unknown", host=m.name) == alone.checks("unknown", host=m.name) == {"fabric.train"}
     assert sorted(cases(tmp_path / "1.xml")) == sorted(cases(tmp_path / "0.xml"))
 
     words = ("fabric", "--tests", "tcp_bw", *on_theirs)
