@@ -28,7 +28,8 @@ def on_a_node(place: Path, script: str) -> str:
     (place / "driver/version").touch()
     tool(place, "nvidia-smi", f"case $* in *compute-apps*) ;; *) cat {place}/rows ;; esac")
     tool(place, "dmesg", f"cat {place}/log")
-    return script.replace("/proc/driver/nvidia/", f"{place}/driver/").replace("PATH=/usr", f"PATH={place}/bin:/usr")
+    script = script.replace("/proc/driver/nvidia/", f"{place}/driver/").replace("PATH=/usr", f"PATH={place}/bin:/usr")
+    return script.replace("/run/gpuready.load", f"{place}/load")
 
 
 #: A shell that can make no namespaces, as in most containers.

@@ -3,14 +3,18 @@
 import pickle
 import re
 import signal
+import time
 import types
 from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import dask.config
 import distributed  # noqa: F401  # its settings
+import psutil
 import pytest
 
 from gpuready import __version__
@@ -19,9 +23,11 @@ from gpuready.inventory import secrets
 from gpuready.inventory.hosts import load
 from gpuready.inventory.secrets import Secret
 from gpuready.result.model import FINISHED, INTERRUPTED, HostResult, Run
-from gpuready.run.access import Access, Chunk
-from gpuready.run.cluster import CHANGE, Cluster, check_address, chunks, same_version
+from gpuready.run import worker
+from gpuready.run.access import Access, Chunk, Work, Workers
+from gpuready.run.cluster import CHANGE, Cluster, check_address, chunks, connected, same_version
 from tests.command import write_hosts
+from tests.lab import scale
 
 
 @pytest.mark.parametrize(
@@ -106,6 +112,14 @@ def test_chunks_are_a_partition(hosts: int, threads: int) -> None:
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
+def test_pairs_stay_together() -> None:
+    names = [f"n{number}" for number in range(14)]
+    assert chunks(names, 3, together=2) == [names[:4], names[4:8], names[8:]]
+    assert chunks(names, 8, together=2) == [names[2 * n : 2 * n + 2] for n in range(7)]
+    assert chunks(names, 8, together=14) == [names]
+    assert {len(part) % 2 for part in chunks([*names, *names] * 10, 3, together=2)} == {0}
+
+
 class Future:
     """A task of the client below, with the status and the result that a test gives it."""
 
@@ -160,8 +174,8 @@ def ended(chunk: Chunk, outcome: str = "ok", *, interrupted: bool = False) -> Fu
 def test_a_chunk_that_changes_hosts_may_begin_twice(tmp_path: Path) -> None:
     """The first time may have left a node drained, so the second one looks for that."""
     cluster = played(tmp_path, ended)
-    cluster.each("gpuready.run.converge:look_first", ["n1"])
-    cluster.each(CHANGE, ["n1", "n2"])
+    cluster.each(Work("gpuready.run.converge:look_first"), ["n1"])
+    cluster.each(Work(CHANGE), ["n1", "n2"])
     assert [chunk.access.again for chunk in cluster._client.chunks] == [frozenset(), {"n1"}, {"n2"}]
 
 
@@ -197,7 +211,7 @@ def test_ctrl_c_lets_the_changes_end_and_a_second_one_aborts(
             raise KeyboardInterrupt(number)
 
     cluster = played(tmp_path, lambda chunk: ended(chunk, "changed"), interrupt)
-    run = cluster.work("apply", lambda run: cluster.each(work, ["n1", "n2"]))
+    run = cluster.work("apply", lambda run: cluster.each(Work(work), ["n1", "n2"]))
     assert run.error == (INTERRUPTED if aborted else FINISHED) and cluster._client.stopped == sent
     assert [host.outcome for host in run.hosts] == ["changed", "changed"]
     ignored = signal.getsignal(HUP) == signal.SIG_IGN
@@ -207,13 +221,30 @@ def test_ctrl_c_lets_the_changes_end_and_a_second_one_aborts(
 def test_a_chunk_that_had_not_begun_is_not_attempted(tmp_path: Path) -> None:
     cluster = played(tmp_path, lambda chunk: ended(chunk, "would_change", interrupted=True))
     cluster.stopping = True
-    cluster.each(CHANGE, ["n1"])
+    cluster.each(Work(CHANGE), ["n1"])
     assert cluster.results["n1"].outcome == "not_attempted"
 
 
-def test_a_chunk_that_was_interrupted_elsewhere_is_no_success(tmp_path: Path) -> None:
-    cluster = played(tmp_path, lambda chunk: ended(chunk, "would_change", interrupted=True))
-    cluster.each(CHANGE, ["n1"])
+def test_the_workers_of_dask_get_the_interrupt(tmp_path: Path) -> None:
+    """Nobody else reaches what runs here."""
+    with connected(Workers(count=1)) as client:
+        ports = [each.laddr for each in psutil.Process().net_connections() if each.status == psutil.CONN_LISTEN]
+        assert {place.ip for place in ports} == {"127.0.0.1"}
+        for place in ports:
+            with pytest.raises(HTTPError, match="404"):
+                urlopen(f"http://{place.ip}:{place.port}/health")
+        cluster = Cluster(client, (), Access(), lambda host, what: None)
+        cluster._stop()
+        limit = scale.Limit(30)
+        while cluster._id not in worker._stopped:
+            assert not limit.over()
+            time.sleep(0.02)
+
+
+@pytest.mark.parametrize("outcome", ["ok", "would_change", "not_attempted"])
+def test_a_chunk_that_was_interrupted_elsewhere_is_no_success(tmp_path: Path, outcome: str) -> None:
+    cluster = played(tmp_path, lambda chunk: ended(chunk, outcome, interrupted=True))
+    cluster.each(Work(CHANGE), ["n1"])
     assert cluster.results["n1"].outcome == "unreachable"
 
 
@@ -221,7 +252,7 @@ def test_a_chunk_that_was_interrupted_elsewhere_is_no_success(tmp_path: Path) ->
 def test_the_scheduler_goes(status: str, tmp_path: Path) -> None:
     cluster = played(tmp_path, lambda chunk: Future(status))
     cluster._client.status = "closed"
-    cluster.each(CHANGE, ["n1"])
+    cluster.each(Work(CHANGE), ["n1"])
     assert cluster.results["n1"].error.message == "the connection to the Dask scheduler broke"
 
 
@@ -230,7 +261,7 @@ def test_a_terminal_that_is_gone_ends_nothing(tmp_path: Path) -> None:
         raise OSError(5, "Input/output error")
 
     cluster = played(tmp_path, ended, gone)
-    cluster.each(CHANGE, ["n1"])
+    cluster.each(Work(CHANGE), ["n1"])
     assert cluster.results["n1"].outcome == "ok"
 
 

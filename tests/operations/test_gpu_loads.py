@@ -114,6 +114,26 @@ def test_a_load_does_not_begin_where_it_must_not(tmp_path: Path, load: Load, smi
     assert says.replace("PID", pid) in why.unknown + why.skipped
 
 
+@pytest.mark.parametrize("load", LOADS.values(), ids=LOADS)
+def test_a_load_waits_until_an_interrupted_one_has_ended(tmp_path: Path, load: Load) -> None:
+    """The connection of the other one broke, so nobody holds the node's lock any more."""
+    script = load.script(tmp_path)
+    (tmp_path / "load").touch(0o600)
+    with (tmp_path / "load").open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            limit = time.monotonic() + scale.seconds(30)
+            while subprocess.run(["pgrep", "-x", "flock", "-P", str(process.pid)], check=False).returncode:
+                assert time.monotonic() < limit and process.poll() is None
+                time.sleep(0.05)
+            assert not (tmp_path / "ran").exists()
+            fcntl.flock(other, fcntl.LOCK_UN)
+            while not (tmp_path / "ran").exists():
+                assert time.monotonic() < limit and process.poll() is None
+                time.sleep(0.05)
+            process.communicate()
+
+
 def test_a_python_that_is_not_there_is_the_reason(tmp_path: Path) -> None:
     found, _ = run(stress(tmp_path, "", torch="/opt/none"))
     assert list(found) == ["refused"] and "there is no /opt/none" in node(found).unknown

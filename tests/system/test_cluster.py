@@ -1,5 +1,6 @@
 """A run on Dask: the same result as in one process, whatever happens to workers, scheduler and controller."""
 
+import json
 import os
 import random
 import re
@@ -11,11 +12,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
+from xml.etree import ElementTree
 
 import pytest
 from distributed.security import Security
 
-from tests.lab import Lab, Machine, scale
+from tests.lab import Lab, Machine, module, scale
 from tests.system.faults import hold_dpkg, idle, installations, leftovers, let_go, lock_is_free, settled, until
 from tests.system.harness import Gpuready, Inventories, Result
 
@@ -263,6 +265,144 @@ def test_ctrl_c_reaches_the_workers(
     until(lambda: all(map(idle, three)), 60)
     gpuready("apply", "--yes", "--batch", "100%", inventory=where, code=0)
     settled(gpuready, where)
+
+
+#: A Python that loads no GPU: it waits, then prints what two H200 gave (tests/data/stress).
+PYTHON = """#!/bin/sh
+case $* in *GPU-0*) ;; *) exit 1 ;; esac
+cat >/dev/null
+echo memory >&3
+until [ -e /var/tmp/go ]; do sleep 0.1; done
+cat /opt/train/figures.json
+"""
+SMI = "#!/bin/sh\ncase $* in *--query-gpu=index*) cat /opt/train/cards.csv ;; esac\n"
+STRESS = Path(__file__).parents[1] / "data/stress"
+
+
+@pytest.fixture
+def trainers(two: list[Machine], inventory: Inventories) -> Path:
+    """Two hosts whose driver seems to be loaded. The only GPU of the second one is slower than those of the first."""
+    recorded, cards = json.loads((STRESS / "plain.json").read_text()), (STRESS / "cards.csv").read_text()
+    for m in two:
+        module.load(m, "580.159.04")
+        m.script("/opt/train/bin/python", PYTHON)
+        m.script("/usr/local/bin/nvidia-smi", SMI)
+        (m.root / "opt/train/figures.json").write_text(json.dumps(recorded) + "\n")
+        (m.root / "opt/train/cards.csv").write_text(cards)
+        (recorded["gpus"][0]["memory"]["median"], recorded["gpus"][1:], cards) = (
+            3500,
+            [],
+            cards.splitlines()[0] + "\n",
+        )
+    return inventory(two, hardware={"gpus": 2}, verify={"torch": "/opt/train/bin/python"})
+
+
+def loads(machine: Machine) -> bool:
+    return machine.run("pgrep -f train/bin/python", check=False).returncode == 0
+
+
+def cases(report: Path) -> list[tuple[str | None, str | None, list[str]]]:
+    """The cases of a JUnit report, and how each ended."""
+    root = ElementTree.parse(report).getroot()
+    return [(case.get("classname"), case.get("name"), [end.tag for end in case]) for case in root.iter("testcase")]
+
+
+def test_gpus_are_compared_over_the_hosts_of_all_workers(
+    trainers: Path, two: list[Machine], gpuready: Gpuready, tmp_path: Path
+) -> None:
+    for m in two:
+        let_go(m)
+    words, found = ("verify", "--level", "stress", "--seconds", "1"), []
+    for number, options in enumerate([(), ("--workers", "2")]):
+        given = (*words, *options, "--output", f"junit:{tmp_path}/{number}.xml")
+        found.append(gpuready.finish(gpuready.start(*given, inventory=trainers), code=3))
+    alone, divided = found
+    for m in two:
+        one, other = (each.host(m.name)["checks"] for each in found)
+        assert divided.host(m.name)["stress"] == alone.host(m.name)["stress"]
+        assert [(c["id"], c["status"]) for c in other] == [(c["id"], c["status"]) for c in one]
+        assert [c for c in other if c["level"] == "stress"] == [c for c in one if c["level"] == "stress"]
+    memory = divided.check("stress.memory", two[1].name)
+    assert (memory["status"], divided.check("stress.memory", two[0].name)["status"]) == ("fail", "pass"), memory
+    assert "below the median of 3 GPUs" in memory["summary"]
+    assert cases(tmp_path / "1.xml") == cases(tmp_path / "0.xml")
+
+
+def test_a_worker_is_killed_under_load(trainers: Path, two: list[Machine], gpuready: Gpuready, theirs: Theirs) -> None:
+    """The other one loads its hosts again. Ctrl-C ends the load on all hosts."""
+    words = ("stress", "--seconds", "600", "--scheduler", theirs.address)
+    process = gpuready.start(*words, inventory=trainers, env=theirs.env)
+    until(lambda: all(map(loads, two)), 60)
+    theirs.busy()[0].kill()
+    until(lambda: not all(map(loads, two)), 60, "the load ends with the worker")
+    for m in two:
+        let_go(m)
+    result = gpuready.finish(process, code=3)
+    assert {result.check("stress.run", m.name)["status"] for m in two} == {"pass"}, result.explain()
+
+    for m in two:
+        m.run("rm /var/tmp/go")
+    process = gpuready.start(*words, inventory=trainers, env=theirs.env)
+    until(lambda: any(map(loads, two)), 60)
+    process.send_signal(signal.SIGINT)
+    gpuready.finish(process, code=130)
+    until(lambda: not any(map(loads, two)) and all(map(lock_is_free, two)), 60)
+    assert not any(leftovers(m) for m in two)
+
+
+def tested(result: Result) -> list[tuple[object, ...]]:
+    """What a run of fabric tested, and how each test ended. A loaded machine may be slow, which is a warning."""
+    rows = [
+        (each["round"], each["test"], each["server"]["host"], each["client"]["host"], each["status"])
+        for each in result.document["fabric"]["findings"]
+    ]
+    return sorted((*row[:-1], "pass" if row[-1] == "warn" else row[-1]) for row in rows)
+
+
+def measures(machine: Machine) -> bool:
+    return machine.run("pgrep -x iperf3", check=False).returncode == 0
+
+
+def test_pairs_of_hosts_are_tested_on_workers(
+    three: list[Machine], gpuready: Gpuready, inventory: Inventories, theirs: Theirs, tmp_path: Path
+) -> None:
+    """In the rounds of one process, also if a worker is killed. Ctrl-C ends the tests."""
+    for m in three:
+        m.install("iperf3")
+    where, found = inventory(three), []
+    on_theirs = ("--scheduler", theirs.address)
+    for number, options in enumerate([(), on_theirs]):
+        words = (
+            "fabric",
+            "--tests",
+            "tcp_connect,tcp_bw",
+            "--seconds",
+            "1",
+            "--output",
+            f"junit:{tmp_path}/{number}.xml",
+        )
+        process = gpuready.start(*words, *options, inventory=where, env=theirs.env)
+        found.append(gpuready.finish(process, code=0))
+    alone, divided = found
+    assert tested(divided) == tested(alone) and {row[0] for row in tested(alone)} == {1, 2, 3}
+    for m in three:
+        assert divided.checks("pass", "warn", host=m.name) == alone.checks("pass", "warn", host=m.name)
+    assert sorted(cases(tmp_path / "1.xml")) == sorted(cases(tmp_path / "0.xml"))
+
+    words = ("fabric", "--tests", "tcp_bw", *on_theirs)
+    process = gpuready.start(*words, "--seconds", "5", inventory=inventory(three[:2]), env=theirs.env)
+    until(lambda: any(map(measures, three)), 60)
+    theirs.busy()[0].kill()
+    killed = gpuready.finish(process, code=0)
+    assert tested(killed) == [row for row in tested(alone) if row[:2] == (1, "tcp_bw")]
+
+    process = gpuready.start(*words, "--seconds", "600", inventory=where, env=theirs.env)
+    until(lambda: any(map(measures, three)), 60)
+    process.send_signal(signal.SIGINT)
+    stopped = gpuready.finish(process, code=130)
+    assert "not_attempted" in outcomes(stopped, three)
+    until(lambda: not any(map(measures, three)) and all(map(lock_is_free, three)), 60)
+    assert not any(leftovers(m) for m in three)
 
 
 def test_what_is_refused(two: list[Machine], gpuready: Gpuready, inventory: Inventories) -> None:

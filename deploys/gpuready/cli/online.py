@@ -3,46 +3,43 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import pkgutil
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpuready.cli.become import with_password
 from gpuready.cli.main import held, loaded
 from gpuready.cli.progress import reporting
 from gpuready.cli.request import Request
 from gpuready.result.model import INTERRUPTED, HostResult, Run
-from gpuready.run.access import Access
+from gpuready.run.access import Access, Work
 
 if TYPE_CHECKING:
     from gpuready.operations.events import Observer
-    from gpuready.run.fleet import Fleet
-
-    Work = Callable[[Fleet], Run]
 
 
-def online(wanted: Request, *, verb: str = "", passive: bool = False, using: Callable[[], Work] | None = None) -> Run:
-    """Connect and do ``verb`` (default: the one asked for), with progress on stderr; ``using`` loads what does it."""
+def online(wanted: Request, *, verb: str = "", passive: bool = False, using: Work | None = None) -> Run:
+    """Connect and do ``verb`` (default: the one asked for), with progress on stderr; ``using`` does it."""
     verb, names, entries = verb or wanted.verb, [entry.name for entry in wanted.entries], wanted.entries
+    work = using or _work(wanted, verb, passive)
     if not entries:  # an empty shard
         return _finished(Run(verb), wanted)
     try:
         if wanted.workers:
-            return _finished(_on_workers(wanted, verb, passive), wanted)
+            return _finished(_on_workers(wanted, verb, work), wanted)
         if wanted.ask_become_pass:
             entries = with_password(entries)
         with held():
             from gpuready.run.fleet import Fleet
 
-            work = using() if using is not None else _work(wanted, verb, passive)
+            function = pkgutil.resolve_name(work.function)
         loaded()
         _quiet_interrupts()
         logging.basicConfig(level=logging.ERROR, format="%(message)s")
         with reporting(names, wanted.color, wanted.verbose) as (reporter, observer):
             fleet = Fleet(entries, _access(wanted, observer), reporter.report)
             fleet.log = reporter.log
-            run = work(fleet)
+            run: Run = function(fleet, **work.options)
     except KeyboardInterrupt:  # before the work had begun
         run = Run(verb, [HostResult(name) for name in names], error=INTERRUPTED)
     return _finished(run, wanted)
@@ -55,7 +52,7 @@ def _finished(run: Run, wanted: Request) -> Run:
     return wanted.complete(run)
 
 
-def _on_workers(wanted: Request, verb: str, passive: bool) -> Run:
+def _on_workers(wanted: Request, verb: str, work: Work) -> Run:
     """As :func:`online`, on the workers of a cluster."""
     with held():
         from gpuready.run import cluster
@@ -70,12 +67,8 @@ def _on_workers(wanted: Request, verb: str, passive: bool) -> Run:
         ):
             fleet = cluster.Cluster(client, wanted.entries, _access(wanted), reporter.report, observer, reporter.tick)
             fleet.log = reporter.log
-            if verb == "verify":
-                run = cluster.verify(fleet, passive=passive)
-            elif verb == "plan":
-                run = cluster.plan(fleet, batch=wanted.batch, removing=wanted.verb == "remove")
-            else:
-                run = cluster.apply(fleet, **_rollout(wanted))
+            run = cluster.do(fleet, verb, work)
+            wanted.part.joined(run)
     except KeyboardInterrupt:
         if run is None:
             raise
@@ -97,26 +90,22 @@ def _access(wanted: Request, observer: Observer | None = None) -> Access:
 
 
 def _work(wanted: Request, verb: str, passive: bool) -> Work:
-    from gpuready.run import converge
-
+    removing = wanted.verb == "remove"
     if verb in ("plan", "record", "status"):
-        return partial(converge.plan, verb=verb, batch=wanted.batch, removing=wanted.verb == "remove")
+        options = {"verb": verb, "batch": wanted.batch, "removing": removing}
+        return Work("gpuready.run.converge:plan", options, "gpuready.run.cluster:plan")
     if verb == "verify":
-        return partial(converge.verify, passive=passive)
+        return Work("gpuready.run.converge:verify", {"passive": passive})
     if verb == "compat":
-        return converge.read_images
-    return partial(converge.apply, **_rollout(wanted))
-
-
-def _rollout(wanted: Request) -> dict[str, Any]:
-    """Return the options of apply, in one process and on workers."""
-    return {
+        return Work("gpuready.run.converge:read_images")
+    options = {
         "batch": wanted.batch,
         "max_fail": wanted.max_fail,
-        "removing": wanted.verb == "remove",
+        "removing": removing,
         "hook": wanted.after_batch,
         "journal": wanted.journal,
     }
+    return Work("gpuready.run.converge:apply", options, "gpuready.run.cluster:apply")
 
 
 def recorded_or_online(wanted: Request, state: str | None, *, passive: bool = False) -> Run:

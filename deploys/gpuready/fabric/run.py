@@ -57,6 +57,12 @@ class FabricRun:
         named = not self.wanted.automatic and finding.tool_missing
         self.findings.append(replace(finding, status="unknown") if named else finding)
 
+    def join(self, other: FabricRun) -> None:
+        """Add what a part of the run found."""
+        self.findings += other.findings
+        self.not_attempted += other.not_attempted
+        self.met |= other.met
+
     def of(self, test: str) -> list[Finding]:
         """Return the findings of one test."""
         return [each for each in self.findings if each.test == test]

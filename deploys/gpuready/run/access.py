@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpuready.contract.component import Disruption
@@ -35,6 +35,19 @@ class Access:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What is done with a fleet: a function of it, ``module:function``, with its other arguments.
+
+    It is named, and not imported: what connects to hosts is loaded late, and a worker loads it itself. ``divided``: the
+    function of a cluster that does the same on its workers; empty: each host can be done by itself.
+    """
+
+    function: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    divided: str = ""
+
+
+@dataclass(frozen=True)
 class Workers:
     """Where the work is done: on ``count`` processes of this machine, or on the cluster of ``scheduler``.
 
@@ -53,13 +66,11 @@ class Workers:
 class Chunk:
     """Some hosts of a run, for a worker of a cluster (:mod:`gpuready.run.process`).
 
-    ``work``: the name of a function of a fleet, ``module:function``. ``entries``: the pickled hosts.
-    ``secrets``: the references that they use; where the chunk runs, they are read before the hosts are unpickled.
-    ``traced``: each script that ran on a node is reported.
+    ``entries``: the pickled hosts. ``secrets``: the references that they use; where the chunk runs, they are read
+    before the hosts are unpickled. ``traced``: each script that ran on a node is reported.
     """
 
-    work: str
-    options: Mapping[str, Any]
+    work: Work
     names: tuple[str, ...]
     entries: bytes
     access: Access

@@ -12,6 +12,7 @@ import contextlib
 import ipaddress
 import logging
 import pickle
+import pkgutil
 import queue
 import secrets
 import signal
@@ -32,12 +33,12 @@ from gpuready.inventory.secrets import used_references
 from gpuready.inventory.source_values import Located
 from gpuready.operations.events import Event
 from gpuready.result.model import FINISHED, OUTCOMES, HostResult, Run, shared
-from gpuready.run.access import Access, Chunk, Workers
+from gpuready.run.access import Access, Chunk, Work, Workers
 from gpuready.run.evaluate import plan_batches
 from gpuready.run.follow import NOT_BEGUN, follow, still_running
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from distributed import Client, Future
 
@@ -57,6 +58,8 @@ PATIENCE = 60
 _TICK = 0.25
 #: What is done to a batch.
 CHANGE = "gpuready.run.converge:change"
+#: What a host may be whose work was interrupted.
+_UNFINISHED = ("ok", "would_change", "not_attempted")
 BROKEN = "the connection to the Dask scheduler broke"
 _ENCRYPTED = ("tls", "wss", "inproc")
 
@@ -88,6 +91,7 @@ def connected(where: Workers) -> Iterator[Client]:
     if where.scheduler:
         check_address(where.scheduler, plain=where.plain)
     try:
+        from dask import config
         from distributed import Client, LocalCluster
     except ImportError:
         option = "--scheduler" if where.scheduler else "--workers"
@@ -95,10 +99,18 @@ def connected(where: Workers) -> Iterator[Client]:
     for name in ("distributed", *(name for name in logging.root.manager.loggerDict if name.startswith("distributed."))):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # what matters becomes the error of a host
     if not where.scheduler:
-        # Threads are enough: each chunk is a process of its own. So nothing listens on a port.
+        # Threads are enough: each chunk is a process of its own. Dask always opens two ports for HTTP; here only this
+        # machine reaches them, and they have no pages.
+        nowhere = "127.0.0.1:0"
         with (
+            config.set({"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}),
             LocalCluster(
-                n_workers=1, threads_per_worker=where.count, processes=False, dashboard_address=None, protocol="inproc"
+                n_workers=1,
+                threads_per_worker=where.count,
+                processes=False,
+                protocol="inproc",
+                dashboard_address=nowhere,
+                worker_dashboard_address=nowhere,
             ) as cluster,
             Client(cluster) as client,
         ):
@@ -131,7 +143,7 @@ def same_version(client: Client) -> None:
 
 
 class Cluster:
-    """The hosts of one run, on the workers of a Dask cluster."""
+    """The hosts of one run, on the workers of a Dask cluster. ``took`` is called with the result of each chunk."""
 
     def __init__(
         self,
@@ -147,6 +159,7 @@ class Cluster:
         self.log: Callable[[str], None] = lambda text: None
         self.stopping = False
         self._doing: dict[str, str] = {}
+        self.took: Callable[[Run], None] = lambda run: None
         nowhere = Located(None, Where(""))
         self.entries = {entry.name: replace(entry, given=nowhere) for entry in entries}
         self.results = {entry.name: HostResult(entry.name, notes=list(entry.notes)) for entry in entries}
@@ -168,22 +181,22 @@ class Cluster:
         run.hosts, run.seconds = list(self.results.values()), time.monotonic() - began
         return run
 
-    def each(self, work: str, names: Sequence[str], **options: Any) -> None:
-        """Do ``work`` on these hosts (see :class:`Chunk`), and replace their results.
+    def each(self, work: Work, names: Sequence[str], *, together: int = 1) -> None:
+        """Do ``work`` on these hosts, and replace their results. ``together``: so many, in a row, are never divided.
 
         After an interrupt, the chunks that change hosts end by themselves; others, and after a second one all, are cut.
         """
         waiting: dict[Future, Sequence[str]] = {}
         try:
-            for chunk in chunks(names, self._threads()):
+            for chunk in chunks(names, self._threads(), together):
                 try:
-                    waiting[self._submit(work, chunk, options)] = chunk
+                    waiting[self._submit(work, chunk)] = chunk
                 except OSError:
                     self._lose(chunk, BROKEN)
             self._collect(waiting)
         except KeyboardInterrupt as e:
             try:
-                if work != CHANGE or e.args == (signal.SIGTERM,):
+                if work.function != CHANGE or e.args == (signal.SIGTERM,):
                     raise
                 self._finish(waiting)
             except KeyboardInterrupt:
@@ -217,15 +230,14 @@ class Cluster:
         with contextlib.suppress(OSError):
             self._client.run(worker.stop, self._id, number, on_error="ignore")
 
-    def _submit(self, work: str, names: Sequence[str], options: Mapping[str, Any]) -> Future:
+    def _submit(self, work: Work, names: Sequence[str]) -> Future:
         access = self._access
-        if work == CHANGE:  # Dask may begin it twice, and the first time may have left a node drained
+        if work.function == CHANGE:  # Dask may begin it twice, and the first time may have left a node drained
             access = replace(access, again=access.again | {*names})
         from gpuready.run import worker
 
         chunk = Chunk(
             work,
-            options,
             tuple(names),
             pickle.dumps([self.entries[name] for name in names]),
             access,
@@ -236,7 +248,7 @@ class Cluster:
             worker.work,
             self._id,
             pickle.dumps(chunk),
-            key=f"{work.rpartition(':')[2]} {hostlist(names)}-{secrets.token_hex(8)}",
+            key=f"{work.function.rpartition(':')[2]} {hostlist(names)}-{secrets.token_hex(8)}",
             retries=RETRIES,
             pure=False,
         )
@@ -288,12 +300,13 @@ class Cluster:
         if data is None:  # the run was stopped before this chunk began
             return
         done: Run = pickle.loads(data)  # workers run code of this process, and are trusted as it is
+        self.took(done)
         for host in done.hosts:
             before = self.results[host.name]
             host.execs, host.seconds = host.execs + before.execs, host.seconds + before.seconds
             host.checks = list(map(shared, host.checks))
             self.results[host.name] = host
-            if done.error is not None and not self.stopping and host.outcome in ("would_change", "not_attempted"):
+            if done.error is not None and not self.stopping and host.outcome in _UNFINISHED:
                 self._lose([host.name], f"its worker was interrupted: {done.error}")
             else:
                 self.ended(host)
@@ -305,27 +318,31 @@ class Cluster:
             self.ended(self.results[name])
 
 
-def chunks(names: Sequence[str], threads: int) -> list[Sequence[str]]:
+def chunks(names: Sequence[str], threads: int, together: int = 1) -> list[Sequence[str]]:
     """Divide the hosts in parts of about equal size, if possible one for each thread of the workers."""
-    count = max(-(-len(names) // CHUNK), min(max(1, threads), len(names)))
-    return [names[len(names) * n // count : len(names) * (n + 1) // count] for n in range(count)]
+    units = len(names) // together
+    count = min(units, max(-(-len(names) // CHUNK), threads, 1))
+    return [names[units * n // count * together : units * (n + 1) // count * together] for n in range(count)]
+
+
+def do(cluster: Cluster, verb: str, work: Work) -> Run:
+    """Do ``work`` on the workers."""
+    if work.divided:
+        done: Run = pkgutil.resolve_name(work.divided)(cluster, **work.options)
+        return done
+    return cluster.work(verb, lambda run: cluster.each(work, list(cluster.entries)))
 
 
 def plan(cluster: Cluster, *, verb: str = "plan", batch: str = "", removing: bool = False) -> Run:
     """As :func:`gpuready.run.converge.plan`, on the workers."""
 
     def work(run: Run) -> None:
-        cluster.each("gpuready.run.converge:plan", list(cluster.entries), verb=verb, removing=removing)
+        look = Work("gpuready.run.converge:plan", {"verb": verb, "removing": removing})
+        cluster.each(look, list(cluster.entries))
         run.hosts = list(cluster.results.values())
         plan_batches(run, cluster.entries, batch, cluster.share)
 
     return cluster.work(verb, work)
-
-
-def verify(cluster: Cluster, *, passive: bool = False) -> Run:
-    """As :func:`gpuready.run.converge.verify`, on the workers."""
-    names = list(cluster.entries)
-    return cluster.work("verify", lambda run: cluster.each("gpuready.run.converge:verify", names, passive=passive))
 
 
 def apply(
@@ -342,10 +359,10 @@ def apply(
         cluster.ended = journal.end
 
     def change(names: Sequence[str]) -> None:
-        cluster.each(CHANGE, names, removing=removing)
+        cluster.each(Work(CHANGE, {"removing": removing}), names)
 
     def work(run: Run) -> None:
-        cluster.each("gpuready.run.converge:look_first", list(cluster.entries), removing=removing)
+        cluster.each(Work("gpuready.run.converge:look_first", {"removing": removing}), list(cluster.entries))
         run.hosts = list(cluster.results.values())
         members = plan_batches(run, cluster.entries, batch, cluster.share)
         follow(Rollout(members, batch, max_fail, cluster.share), run, cluster, change, hook=hook, journal=journal)

@@ -41,7 +41,7 @@ def run(chunk: Chunk, tell: "Tell") -> Run:
         return Run("", hosts)
     observer = tell.event if chunk.traced else None
     fleet = Fleet(pickle.loads(chunk.entries), replace(chunk.access, observer=observer), tell.step)
-    done: Run = pkgutil.resolve_name(chunk.work)(fleet, **chunk.options)
+    done: Run = pkgutil.resolve_name(chunk.work.function)(fleet, **chunk.work.options)
     for host in done.hosts:
         host.state = None
     return done

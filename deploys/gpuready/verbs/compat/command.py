@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,7 +22,6 @@ from gpuready.result.model import HostResult, Run
 from gpuready.verbs.compat.part import PART, JudgedImage
 
 if TYPE_CHECKING:
-    from gpuready.cli.online import Work
     from gpuready.model.images import ImageSpec
     from gpuready.model.spec import NodeSpec
     from gpuready.model.state import NodeState
@@ -128,6 +126,7 @@ def _matrix(given: dict[str, Any]) -> int:
         from gpuready.cli.request import request
         from gpuready.compat.trace_verdict import trace
         from gpuready.gpu.compat_host import hosts_of
+        from gpuready.run.access import Work
         from gpuready.verbs.compat.images import is_here
 
     traced = tuple(dict.fromkeys(given["trace"]))
@@ -146,7 +145,7 @@ def _matrix(given: dict[str, Any]) -> int:
     else:
         entries = tuple(replace(e, spec=e.spec.model_copy(update={"images": specs[e.name]})) for e in wanted.entries)
         chosen = replace(wanted, entries=entries)
-        run = online(chosen, using=lambda: _tracing(traced)) if traced else online(chosen)
+        run = online(chosen, using=Work("gpuready.verbs.compat.work:trace", {"images": traced}) if traced else None)
     for host in run.everyone:  # also one that could not be read has the key: no images
         host.parts["images"] = ()
     for host in run.hosts:
@@ -180,12 +179,6 @@ def _on_node(images: tuple[ImageSpec, ...], state: NodeState) -> dict[str, Image
         if facts.image is None and (known := published_image(name)):
             found[name] = replace(known, notes=(*known.notes, f"on the node: {facts.unknown}"))
     return found
-
-
-def _tracing(images: Sequence[str]) -> Work:
-    from gpuready.verbs.compat.work import trace
-
-    return partial(trace, images)
 
 
 def _wanted(spec: NodeSpec, given: dict[str, Any], asked: Sequence[str]) -> tuple[ImageSpec, ...]:

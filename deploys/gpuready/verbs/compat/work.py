@@ -13,7 +13,7 @@ from gpuready.run.converge import look_at_images
 from gpuready.run.fleet import Fleet
 
 
-def trace(images: Sequence[str], fleet: Fleet) -> Run:
+def trace(fleet: Fleet, *, images: Sequence[str]) -> Run:
     """Predict as compat does, and see on each host what a container of these images gets."""
 
     def work(host: Host) -> None:

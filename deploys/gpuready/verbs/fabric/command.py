@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,9 +13,6 @@ from gpuready.cli.options import HostVerb, Number, fabric_options
 from gpuready.fabric.commands import GROUPS, TESTS, WITH_RDMA
 from gpuready.fabric.run import Wanted
 from gpuready.fabric.schedule import pairing
-
-if TYPE_CHECKING:
-    from gpuready.cli.online import Work
 
 _HELP = """Test RDMA or TCP between hosts, pair by pair. No host is in two pairs at the same time.
 
@@ -70,6 +66,7 @@ def command(pairs: str, tests: str | None, seconds: int, seed: int | None, **giv
     """The exit code."""
     from gpuready.cli.online import online
     from gpuready.cli.request import request
+    from gpuready.run.access import Work
     from gpuready.verbs.fabric.part import PART
 
     way = pairing(pairs, random.SystemRandom().randrange(2**32) if seed is None else seed)
@@ -78,7 +75,8 @@ def command(pairs: str, tests: str | None, seconds: int, seed: int | None, **giv
     if len(wanted.entries) < 2:
         raise UsageError("fabric needs at least two hosts; one is chosen", remedy="add a host, or widen --limit")
     what = Wanted(way, tuple(dict.fromkeys(named)), seconds, automatic=tests is None)
-    return wanted.deliver(online(wanted, using=lambda: _tests(what)))
+    work, divided = (f"gpuready.verbs.fabric.{module}:run_tests" for module in ("work", "divided"))
+    return wanted.deliver(online(wanted, using=Work(work, {"wanted": what}, divided)))
 
 
 def _named(text: str) -> tuple[str, ...]:
@@ -90,9 +88,3 @@ def _named(text: str) -> tuple[str, ...]:
         return (name,)
     hint, known = did_you_mean(name, TESTS), ", ".join((*GROUPS, *TESTS))
     raise UsageError(f"--tests: no test {name!r}{hint}", remedy=f"there are: {known}")
-
-
-def _tests(wanted: Wanted) -> Work:
-    from gpuready.verbs.fabric.work import run_tests
-
-    return partial(run_tests, wanted)

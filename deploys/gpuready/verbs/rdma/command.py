@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,11 +13,11 @@ from gpuready.cli.complete import hosts
 from gpuready.cli.online import online
 from gpuready.cli.options import EXIT_CODES, HostVerb, probe_options
 from gpuready.cli.request import Request, request
+from gpuready.run.access import Work
 from gpuready.verbs.rdma.move_plan import Asked
 from gpuready.verbs.rdma.part import PART
 
 if TYPE_CHECKING:
-    from gpuready.cli.online import Work
     from gpuready.result.model import Run
 
 _HELP = """Move an RDMA device and its network interface into a running container, or back to the host.
@@ -55,6 +54,7 @@ _NAMES = {
     "device": re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}"),
     "netdev": re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,14}"),
 }
+_ACT = "gpuready.verbs.rdma.work:act"
 _HOST = click.argument("host", metavar="HOST", shell_complete=hosts)
 _DEVICE = click.option("--device", default="", metavar="DEV", help="RDMA device, as in /sys/class/infiniband: mlx5_0.")
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Check the request and show the steps; change nothing.")
@@ -112,7 +112,7 @@ def detach(container: str, device: str, netdev: str, yes: bool, dry_run: bool, *
 def list_(**given: Any) -> int:
     """The exit code."""
     wanted = request("rdma list", part=PART, **given)
-    return wanted.deliver(online(wanted, using=lambda: _work(Asked("list"))))
+    return wanted.deliver(online(wanted, using=Work(_ACT, {"asked": Asked("list")})))
 
 
 def _run(asked: Asked, given: dict[str, Any], *, yes: bool, dry_run: bool) -> int:
@@ -127,14 +127,8 @@ def _run(asked: Asked, given: dict[str, Any], *, yes: bool, dry_run: bool) -> in
     wanted = request(f"rdma {asked.verb}", part=PART, **given)
 
     def act(wanted: Request, *, verb: str = "") -> Run:
-        return online(wanted, verb=verb, using=lambda: _work(asked, dry_run=verb == "plan"))
+        return online(wanted, verb=verb, using=Work(_ACT, {"asked": asked, "dry_run": verb == "plan"}))
 
     if dry_run:
         return wanted.deliver(act(wanted, verb="plan"))
     return change(wanted, yes=yes, act=act)
-
-
-def _work(asked: Asked, *, dry_run: bool = False) -> Work:
-    from gpuready.verbs.rdma.work import act
-
-    return partial(act, asked, dry_run)

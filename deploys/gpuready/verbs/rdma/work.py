@@ -32,7 +32,7 @@ TIMEOUT = 60
 _UNMOVABLE = "Operation not supported"
 
 
-def act(asked: Asked, dry_run: bool, fleet: Fleet) -> Run:
+def act(fleet: Fleet, *, asked: Asked, dry_run: bool = False) -> Run:
     """Attach, detach or list on all hosts at once. A host is checked before anything moves on it.
 
     ``dry_run``: only show the moves.

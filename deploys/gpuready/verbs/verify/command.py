@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +10,6 @@ from gpuready.base.errors import UsageError
 from gpuready.cli.options import STATE, HostVerb, Number, run_options
 
 if TYPE_CHECKING:
-    from gpuready.cli.online import Work
     from gpuready.model.spec import NodeSpec
     from gpuready.result.model import HostResult
 
@@ -43,23 +41,19 @@ _HELP = """Compare every node with its spec, and test that it works.
 def command(state: str | None, passive: bool, level: str | None, seconds: int | None, **given: Any) -> int:
     from gpuready.cli.online import online, recorded_or_online
     from gpuready.cli.request import request
+    from gpuready.run.access import Work
     from gpuready.verbs.verify.part import PART
 
     stress = level == "stress"
     if stress and (passive or state is not None):
         raise UsageError(f"--level stress needs the nodes: leave out {'--passive' if passive else '--state'}")
-    if stress and (given["workers"] or given["scheduler"]):
-        raise UsageError(
-            "--level stress compares all GPUs in one process: leave out --workers and --scheduler",
-            remedy="use --shard 1/4 for a large fleet; report --merge compares the GPUs of all shards",
-        )
     if seconds is not None and not stress:
         raise UsageError("--seconds is for --level stress")
     if level and not stress:
         given["extra_vars"] = (*given["extra_vars"], (f"verify.level={level}", "--level"))
     wanted = request("verify", part=PART, **given)
     if stress:
-        run = online(wanted, using=lambda: _under_load(seconds or SECONDS))
+        run = online(wanted, using=Work("gpuready.verbs.verify.stress:load", {"seconds": seconds or SECONDS}))
     else:
         run = recorded_or_online(wanted, state, passive=passive)
     specs = {entry.name: entry.spec for entry in wanted.entries}
@@ -79,9 +73,3 @@ def _unreached(host: HostResult, spec: NodeSpec, wanted: str) -> list[str]:
         why = "no container was started, because the spec names no verify.image"
     done = "loaded" if wanted == "stress" else "tested"
     return [f"nothing was {done} at level {wanted}: {why}"]
-
-
-def _under_load(seconds: int) -> Work:
-    from gpuready.verbs.verify.stress import load
-
-    return partial(load, seconds)

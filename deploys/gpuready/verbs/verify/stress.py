@@ -18,7 +18,7 @@ from gpuready.run.fleet import Fleet
 from gpuready.verbs.verify.nodes import has_torch, run_diag, run_stress
 
 
-def load(seconds: int, fleet: Fleet) -> Run:
+def load(fleet: Fleet, *, seconds: int) -> Run:
     """Verify each host, load each of its GPUs for so long, then compare all of them."""
     measured = _Measured(seconds)
 

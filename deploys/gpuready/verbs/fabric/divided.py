@@ -1,0 +1,72 @@
+"""``gpuready fabric`` on the workers of a cluster: each round's pairs are divided among them, and decided on here.
+
+A worker holds the lock of a node while its pair is tested. Nothing here imports pyinfra or gevent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from gpuready.fabric.run import FabricRun, Wanted
+from gpuready.run.access import Work
+from gpuready.verbs.fabric.part import Fabric
+from gpuready.verbs.fabric.rounds import Meeting, settle, test_all
+
+if TYPE_CHECKING:
+    from gpuready.fabric.training import Part
+    from gpuready.model.state import NodeState
+    from gpuready.result.model import Run
+    from gpuready.run.cluster import Cluster
+
+_MODULE = "gpuready.verbs.fabric.work"
+
+
+def run_tests(cluster: Cluster, *, wanted: Wanted) -> Run:
+    """As :func:`gpuready.verbs.fabric.work.run_tests`, on the workers."""
+    fabric = FabricRun(wanted)
+    states: dict[str, NodeState] = {}
+
+    def took(run: Run) -> None:
+        states.update(run.parts.get("states", {}))
+        if "found" in run.parts:
+            fabric.join(run.parts["found"])
+
+    def do(function: str, names: Sequence[str], together: int, **options: Any) -> None:
+        work = Work(f"{_MODULE}:{function}", {"wanted": fabric.wanted, **options})
+        with _kept(cluster, names):
+            cluster.each(work, names, together=together)
+
+    def meet(meetings: Sequence[Meeting]) -> None:
+        do("meet", [name for each in meetings for name in each.pair], 2, meetings=meetings)
+
+    def train(parts: Sequence[Part]) -> None:
+        do("train", [part.end.host for part in parts], len(parts), parts=parts)
+
+    def work(run: Run) -> None:
+        try:
+            cluster.each(Work(f"{_MODULE}:see"), list(cluster.entries))
+            test_all(cluster, fabric, states, meet, train)
+        finally:  # what was found before an interrupt
+            run.parts["fabric"] = Fabric.of(fabric)
+
+    cluster.took = took
+    try:
+        return cluster.work("fabric", work)
+    finally:
+        settle(cluster, fabric)
+
+
+@contextmanager
+def _kept(cluster: Cluster, names: Sequence[str]) -> Iterator[None]:
+    """Keep what the first look found on these hosts; of the body's results only take how it ended."""
+    before = {name: cluster.results[name] for name in names}
+    try:
+        yield
+    finally:
+        for name, result in before.items():
+            last = cluster.results[name]
+            result.outcome, result.error = last.outcome, last.error
+            result.execs, result.seconds = last.execs, last.seconds
+            cluster.results[name] = result

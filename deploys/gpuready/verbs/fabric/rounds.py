@@ -1,0 +1,120 @@
+"""The order of the tests of ``gpuready fabric``: which pairs meet in which round, over which links. Pure.
+
+It is the same for one process (:mod:`gpuready.verbs.fabric.work`) and for workers
+(:mod:`gpuready.verbs.fabric.divided`), which test what they are handed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Protocol
+
+from gpuready.contract.check import has_gpu
+from gpuready.fabric import training
+from gpuready.fabric.checks import judge_host
+from gpuready.fabric.commands import TESTS, WITH_RDMA, WITHOUT_RDMA
+from gpuready.fabric.run import FabricRun
+from gpuready.network.discovery import choose
+from gpuready.network.links import Link, at_work, links, remarks, tcp_links
+from gpuready.network.nccl_settings import without_rdma
+from gpuready.network.tcp import choose_wires
+from gpuready.result.model import CheckResult, HostResult
+
+if TYPE_CHECKING:
+    from gpuready.fabric.schedule import Pair
+    from gpuready.inventory.hosts import HostEntry
+    from gpuready.model.state import NodeState
+
+
+class Hosts(Protocol):
+    """The hosts of the run: a fleet or a cluster."""
+
+    entries: dict[str, HostEntry]
+    results: dict[str, HostResult]
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """The tests of one pair: each link, and the names of its tests.
+
+    ``without_gpu``: the hosts of the pair that have no GPU.
+    """
+
+    pair: Pair
+    round: int
+    rounds: int
+    legs: tuple[tuple[tuple[str, ...], Link], ...]
+    without_gpu: tuple[str, ...]
+
+
+#: Tests all pairs of a round.
+Meet = Callable[[Sequence[Meeting]], None]
+#: Trains on all hosts at once.
+Train = Callable[[Sequence[training.Part]], None]
+
+
+def test_all(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState], meet: Meet, train: Train) -> None:
+    """Test the pairs round by round, then all hosts at once, if that was asked for and more than one is left."""
+    for meetings in _rounds(hosts, fabric, states):
+        meet(meetings)
+    together = [name for name, result in hosts.results.items() if result.outcome == "ok"]
+    if "train" in fabric.wanted.tests and len(together) > 1:
+        fabric.met.update(together)
+        specs = {name: hosts.entries[name].spec for name in together}
+        parts, findings = training.planned({name: states[name] for name in together}, specs, fabric.wanted.seconds)
+        if parts:
+            train(parts)
+        for finding in findings:
+            fabric.add(finding)
+
+
+def ready(hosts: Hosts, fabric: FabricRun, pair: Pair) -> bool:
+    """Tell whether both hosts can be tested, and keep why not."""
+    gone = [name for name in pair if hosts.results[name].outcome != "ok"]
+    if gone:
+        fabric.not_attempted.append((*pair, f"{gone[0]}: {hosts.results[gone[0]].outcome}"))
+    return not gone
+
+
+def settle(hosts: Hosts, fabric: FabricRun) -> None:
+    """Derive each host's checks from its findings, unless no other host could be reached from it."""
+    for name, result in hosts.results.items():
+        if result.outcome == "ok" and name in fabric.met:
+            judged = judge_host(fabric, name, hosts.entries[name].spec, date.today())
+            result.checks = list(map(CheckResult.of, judged))
+        elif result.outcome == "ok":
+            result.leave_out("none of its pairs could be tested")
+
+
+def _rounds(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState]) -> Iterator[list[Meeting]]:
+    """Give what is tested in each round, with the hosts that are still there when it begins."""
+    specs = {name: hosts.entries[name].spec for name in states}
+    choices = {name: choose(state, specs[name].nccl) for name, state in states.items()}
+    wires = choose_wires(states, {name: spec.nccl for name, spec in specs.items()})
+    rdma = not states or len(without_rdma(states, specs)) < len(states)
+    fabric.wanted = wanted = fabric.wanted.for_hosts(WITH_RDMA if rdma else WITHOUT_RDMA)
+    for name, chosen in choices.items():
+        hosts.results[name].notes += at_work(states[name]) if wanted.only_tcp else remarks(states[name], chosen)
+    names = [name for name in wanted.tests if not TESTS[name].together]
+    nccl_over_tcp = not rdma or wanted.only_tcp
+    over_tcp = tuple(name for name in names if TESTS[name].tcp or (TESTS[name].gpu and nccl_over_tcp))
+    over_rdma = tuple(name for name in names if name not in over_tcp)
+    rounds = () if wanted.only_together else wanted.pairing.rounds(list(hosts.entries))
+    fabric.rounds = len(rounds)
+    for number, pairs in enumerate(rounds, 1):
+        meetings = []
+        for server, client in pairs:
+            if not ready(hosts, fabric, (server, client)):
+                continue
+            legs = []
+            if over_rdma:
+                found, alone = links(server, choices[server], client, choices[client])
+                fabric.unpaired += [each for each in alone if each not in fabric.unpaired]
+                legs += [(over_rdma, link) for link in found]
+            if over_tcp:
+                legs += [(over_tcp, link) for link in tcp_links(server, wires[server], client, wires[client])]
+            bare = tuple(name for name in (server, client) if not has_gpu(states[name]))
+            meetings.append(Meeting((server, client), number, fabric.rounds, tuple(legs), bare))
+        yield meetings
