@@ -18,9 +18,10 @@ from docs import manual, picture, site
 from docs.reference import reference
 from gpuready.base.errors import UsageError
 from gpuready.catalogue import BY_ID
-from gpuready.cli.app import VERBS, gpuready, run
+from gpuready.cli.app import gpuready, run
 from gpuready.inventory.hosts import load
 from gpuready.messages.find import TABLE
+from gpuready.result.verbs import VERBS
 from tests.pages import BLOCK, PAGES, ROOT, Command, blocks, commands, matches
 
 REFERENCE = reference()

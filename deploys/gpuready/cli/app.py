@@ -12,31 +12,8 @@ from gpuready.base.errors import UsageError, did_you_mean
 from gpuready.cli.output import begin
 from gpuready.cli.sink import say, sinks
 from gpuready.result.exitcode import MEANING
+from gpuready.result.verbs import VERBS
 
-#: Each is a folder of verbs/, whose command is imported when the verb is used.
-VERBS = {
-    "init": "Write an inventory to begin with.",
-    "trust": "Store the SSH host keys of the hosts.",
-    "inventory": "Show hosts, groups and specs, without connecting.",
-    "plan": "Show what apply would change.",
-    "apply": "Change the nodes to match their spec, then verify.",
-    "verify": "Check every node against its spec.",
-    "status": "Show when each node was last converged, by which release and spec.",
-    "remove": "Restore what was there before gpuready.",
-    "probe": "Print the state of the nodes as JSON.",
-    "explain": "Explain an error message, a check or a component.",
-    "fabric": "Test RDMA or TCP between the hosts.",
-    "rdma": "Move an RDMA device into a container, or back.",
-    "nccl": "Print NCCL settings and torchrun lines.",
-    "compat": "Predict whether an image runs on a host.",
-    "docker-args": "Print docker run options for each host.",
-    "render": "Print configuration for monitoring, Kubernetes, Slurm or a cloud.",
-    "example": "Print a training script for several nodes, or its launcher.",
-    "report": "Show a result in any format, what changed between two, or shards as one.",
-    "history": "Show since when hosts and checks are as they are.",
-    "completion": "Print a shell completion script.",
-    "schema": "Print the JSON Schema of the inventory or of the result.",
-}
 #: Short names, and what they stand for.
 ALIASES = {"stress": ("verify", "--level", "stress")}
 #: The variable by which a shell asks for words.
@@ -86,12 +63,12 @@ class Verbs(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Name the verbs without loading them."""
-        verbs = [CompletionItem(name, help=text) for name, text in VERBS.items() if name.startswith(incomplete)]
+        verbs = [CompletionItem(name, help=verb.help) for name, verb in VERBS.items() if name.startswith(incomplete)]
         return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+            formatter.write_dl([(name, verb.help) for name, verb in VERBS.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Exit codes"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpuready.result.verbs import VERBS
+
 if TYPE_CHECKING:
     from gpuready.result.model import CheckResult, HostResult, Run
 
@@ -12,10 +14,7 @@ MEANING = {
     0: "success",
     1: "a host failed; plan: a host cannot be converged",
     2: "plan --detailed-exitcode: there are changes",
-    3: "verify: a difference, or a failed or unknown check; apply: a check failed after the change; compat: the image "
-    "will not run, or that is unknown, or a traced container is not as predicted; fabric: a test failed or is unknown; "
-    "nccl: a host has no valid settings; docker-args: containers get no GPUs; explain: a check of that message failed "
-    "or is unknown",
+    3: "; ".join(f"{name}: {verb.code_3}" for name, verb in VERBS.items() if verb.code_3),
     4: "a host is unreachable",
     5: "the inventory or a spec is invalid, or no host matched; report: a document cannot be read",
     6: "some hosts were not attempted",

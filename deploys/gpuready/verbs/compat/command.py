@@ -129,7 +129,7 @@ def _matrix(given: dict[str, Any]) -> int:
 
     traced = tuple(dict.fromkeys(given["trace"]))
     given["image"] = (*given["image"], *(name for name in traced if name not in given["image"]))
-    wanted = request("compat", part=PART, **{name: value for name, value in given.items() if name not in _OWN})
+    wanted = request("compat", **{name: value for name, value in given.items() if name not in _OWN})
     if given["driver"] is not None:
         _driver("--driver", given["driver"])
     files = {name: _read(name, given) for name in given["image"] if is_here(name)}

@@ -25,9 +25,8 @@ def command(state: str | None, **given: Any) -> int:
     from gpuready.cli.online import only_read
     from gpuready.cli.request import request
     from gpuready.verbs.docker_args.arguments import NoGpusError, arguments
-    from gpuready.verbs.docker_args.part import PART
 
-    wanted = request("docker-args", part=PART, **given)
+    wanted = request("docker-args", **given)
     run = only_read(wanted, state)
     specs = {entry.name: entry.spec for entry in wanted.entries}
     for host in run.hosts:

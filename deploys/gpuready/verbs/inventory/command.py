@@ -22,9 +22,8 @@ Does not connect. Skipped hosts are listed with the reason. JSON has the complet
 @inventory_options
 def command(**given: Any) -> int:
     from gpuready.inventory.listing import listed
-    from gpuready.verbs.inventory.part import PART
 
-    wanted = request("inventory", part=PART, secrets=False, **given)
+    wanted = request("inventory", secrets=False, **given)
     run = Run("inventory", [
         HostResult(entry.name, {"inventory": listed(entry)}, outcome="ok", notes=list(entry.notes))
         for entry in wanted.entries

@@ -16,7 +16,7 @@ from gpuready.fabric.launch import EPHEMERAL, MASTER_PORT, Job, Launch, NcclErro
 from gpuready.network import torch
 from gpuready.network.nccl_settings import Settings, cluster
 from gpuready.result.model import HostResult, Run
-from gpuready.verbs.nccl.part import FORMS, PART, Nccl, nccl, text
+from gpuready.verbs.nccl.part import FORMS, Nccl, nccl, text
 
 _HELP = """Print the NCCL settings of each host: ports, GIDs and interface, or why they are unknown.
 
@@ -55,7 +55,7 @@ def command(
     """The exit code."""
     job = Job(script, port, processes, address, handling)
     _usage(form, launch, job, given)
-    wanted = request("nccl", part=PART, **given)
+    wanted = request("nccl", **given)
     run, found = _settled(wanted, state)
     if launch:
         _launch(run, wanted, job, found)

@@ -43,7 +43,6 @@ _HELP = """Compare every node with its spec, and test that it works.
 def command(state: str | None, passive: bool, level: str | None, seconds: int | None, **given: Any) -> int:
     from gpuready.cli.online import online, recorded_or_online
     from gpuready.cli.request import request
-    from gpuready.verbs.verify.part import PART
 
     stress = level == "stress"
     if stress and (passive or state is not None):
@@ -57,7 +56,7 @@ def command(state: str | None, passive: bool, level: str | None, seconds: int | 
         raise UsageError("--seconds is for --level stress")
     if level and not stress:
         given["extra_vars"] = (*given["extra_vars"], (f"verify.level={level}", "--level"))
-    wanted = request("verify", part=PART, **given)
+    wanted = request("verify", **given)
     if stress:
         run = online(wanted, using=lambda: _under_load(seconds or SECONDS))
     else:
