@@ -1,4 +1,8 @@
-"""The catalogue of checks, in the order in which an operator would look."""
+"""The catalogue of checks, in the order in which an operator would look.
+
+A check is in the checks.py of the component that can mend it, else in gpu/. A new check goes into the ``CHECKS`` of
+that file; only a new file goes in here, too. contract/check.py says what a check is.
+"""
 
 from gpuready.compat import checks as images
 from gpuready.components.cdi import checks as cdi

@@ -18,7 +18,7 @@ from gpuready.fabric.schedule import Pairing
 from gpuready.fabric.training import TEST, Part, judged, planned
 from gpuready.fabric.verdict import Answer, blocked
 from gpuready.model.spec import NodeSpec
-from tests.network.test_tcp import state
+from tests.network.test_tcp_choice import state
 from tests.verbs.render.test_kubernetes import node
 
 SOCKETS = (Path(__file__).parents[1] / "data/fabric/all_reduce-sockets.txt").read_text("utf-8")

@@ -1,4 +1,6 @@
-"""Decide which disruption is permitted now. Both the spec's ``maintenance`` and the command line must allow it. Pure.
+"""Decide what is done now, and what waits for what. ``maintenance`` and the command line must both permit it. Pure.
+
+How disruptive a change is, and what it affects, the component says (``disruption``, ``affected``).
 
 Whether the node is idle is only a forecast here, from the probe. Each disruptive step checks again on the node
 (templates/lib/idle.sh.j2, exit code ``PENDING_EXIT``). Outside of ``maintenance.window``, no restart, reboot or drain

@@ -1,4 +1,7 @@
-"""From a run to its exit code; when several apply, the one that stands first in :data:`ORDER` wins."""
+"""The exit code of a run: from its error, and from what became of its hosts; of several, the first in :data:`ORDER`.
+
+An error has the code of its class: ``exit_code`` in base/errors.py, or where a class of one module is defined.
+"""
 
 from __future__ import annotations
 

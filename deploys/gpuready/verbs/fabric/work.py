@@ -22,10 +22,10 @@ from gpuready.fabric.schedule import Pair
 from gpuready.fabric.verdict import Finding, blocked, skipped
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
-from gpuready.network.discovery import choose
 from gpuready.network.links import Link, at_work, links, remarks, tcp_links
 from gpuready.network.nccl_settings import without_rdma
-from gpuready.network.tcp import choose_wires
+from gpuready.network.rdma_choice import choose
+from gpuready.network.tcp_choice import choose_wires
 from gpuready.operations import lock
 from gpuready.operations.context import context
 from gpuready.operations.node_state import settled_state

@@ -9,8 +9,8 @@ from gpuready.base.host_list import hostlist
 from gpuready.base.part import OPTIONAL, Count, OneOf, Part
 from gpuready.fabric.launch import Launch, assignment
 from gpuready.network import torch
-from gpuready.network.discovery import Chosen, Refused
 from gpuready.network.nccl_settings import Settings
+from gpuready.network.rdma_choice import Chosen, Refused
 from gpuready.result.model import HostResult, Run, VerbPart
 from gpuready.result.text import Painter, columns, grouped
 
