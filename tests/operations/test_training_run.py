@@ -55,4 +55,4 @@ def test_the_whole_training_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None
     hosts: Any = NAMES
     with gevent.Timeout(10):
         found = operation.run_training(parts(), hosts)
-    assert all("no end within" in each.trouble for each in found)
+    assert all("torchrun did not end within" in each.trouble for each in found)

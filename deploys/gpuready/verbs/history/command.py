@@ -99,7 +99,10 @@ def _tell(number: int) -> None:
 def _period(text: str) -> int:
     found = re.fullmatch(r"([1-9][0-9]{0,4})([hdw])", text)
     if found is None:
-        raise UsageError(f"--since {text}: not a time", remedy="hours, days or weeks, such as 12h, 30d, 8w")
+        raise UsageError(
+            f"--since {text}: not a period such as 12h, 30d or 8w",
+            remedy="a number from 1 to 99999, then h for hours, d for days or w for weeks",
+        )
     return int(found[1]) * _UNITS[found[2]]
 
 
