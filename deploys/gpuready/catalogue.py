@@ -8,6 +8,7 @@ from gpuready.compat import checks as images
 from gpuready.components.cdi import checks as cdi
 from gpuready.components.containerd import checks as containerd
 from gpuready.components.crio import checks as crio
+from gpuready.components.dcgm import diag
 from gpuready.components.docker import checks as docker
 from gpuready.components.driver import checks as driver
 from gpuready.components.gate import checks as gate
@@ -24,7 +25,6 @@ from gpuready.contract.config_checks import config_checks
 from gpuready.contract.question import Questions
 from gpuready.fabric import checks as fabric
 from gpuready.gpu import (
-    diag,
     gpus,
     leftovers,
     libcuda,
