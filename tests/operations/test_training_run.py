@@ -38,7 +38,7 @@ class Node:
 def test_no_node_can_make_the_others_wait_for_ever(first: Node, trouble: str, monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = {"n1": first, "n2": Node(("ready", "")), "n3": Node(("ready", ""))}
     monkeypatch.setattr(operation, "begin", lambda stack, host, *rest: nodes[host])
-    monkeypatch.setattr(operation, "answer", lambda session, command: Answer(0))
+    monkeypatch.setattr(operation, "answer", lambda session: Answer(0))
     monkeypatch.setattr(operation, "_SILENCE", 0.2)
     monkeypatch.setattr(operation, "_OWN_ERROR", 0.2)
     hosts: Any = NAMES

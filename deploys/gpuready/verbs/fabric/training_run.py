@@ -67,7 +67,7 @@ def _run(part: Part, host: Host, port: AsyncResult[int], sessions: list[Session]
                 word, text = session.hear("beat", "listening", "ready", "begin", limit=patience)
                 patience = _SILENCE
                 if word == "begin":
-                    return answer(session, part.command)
+                    return answer(session)
                 if word == "listening":
                     port.set(port_of(text))
                 if word == "ready":
