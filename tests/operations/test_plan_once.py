@@ -85,7 +85,7 @@ def test_a_run_and_both_phases_of_pyinfra_share_the_plan(
     add_op(state, component, item=order[0], order=order)
     state.set_stage(StateStage.Execute)
     run_ops(state, no_wait=True)
-    assert context(host).outcomes["memlock"].changed and context(host).outcomes["memlock"].found is plan[order[0]]
+    assert context(host).outcomes["memlock"].changed and context(host).outcomes["memlock"].comparison is plan[order[0]]
     assert len(asked) == 1
     assert host_plan(host, plan.state, NODE).order == NODE
     forget(host)

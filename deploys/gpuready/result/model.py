@@ -140,7 +140,7 @@ class ComponentResult(Part):
     @classmethod
     def of(cls, attempt: Attempt, forecast: str = "") -> ComponentResult:
         """``forecast``: what it would wait for, as far as the state tells."""
-        found, error = attempt.found, attempt.error
+        found, error = attempt.comparison, attempt.error
         return cls(
             found.name,
             found.applies,

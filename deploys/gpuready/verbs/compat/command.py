@@ -155,7 +155,7 @@ def _matrix(given: dict[str, Any]) -> int:
             seen = {name: (state.active, number) for number, name in enumerate(traced)}
             host.parts["images"] = tuple(
                 JudgedImage.of(
-                    replace(each, trace=trace(*seen[each.image], each.found, state.driver.loaded))
+                    replace(each, trace=trace(*seen[each.image], each.prediction, state.driver.loaded))
                     if each.image in seen
                     else each
                 )
