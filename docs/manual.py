@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from gpuready import __version__
-from gpuready.cli.app import HELP, VERBS, gpuready
+from gpuready.cli.app import HELP, gpuready
 from gpuready.result.exitcode import MEANING
+from gpuready.result.verbs import VERBS
 
 MANUAL = Path(__file__).with_name("gpuready.1")
 

@@ -118,9 +118,9 @@ def cells() -> dict[str, list[list[Cell]]]:
 
 def _cell(host: Host, image: Image) -> Cell:
     found = answer([host], image)
-    assert isinstance(found.found, Prediction)
+    assert isinstance(found.prediction, Prediction)
     by_ptx = found.runs and image.cuda[:2] < host.gpu.oldest_toolkit
-    return Cell(found.word + "*" * by_ptx, found.found.table)
+    return Cell(found.word + "*" * by_ptx, found.prediction.table)
 
 
 def grid() -> str:

@@ -12,7 +12,6 @@ from typing import Any
 from docs import matrix
 from docs.manual import contexts
 from gpuready.catalogue import BY_ID
-from gpuready.cli.app import VERBS
 from gpuready.contract.check import Check
 from gpuready.contract.component import Component
 from gpuready.messages.find import TABLE
@@ -21,6 +20,7 @@ from gpuready.model.schema_help import allowed_at
 from gpuready.model.spec import NodeSpec
 from gpuready.node import NODE
 from gpuready.result.exitcode import MEANING, ORDER
+from gpuready.result.verbs import VERBS
 
 
 def reference() -> dict[str, str]:
@@ -77,8 +77,8 @@ def _of(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
 
 def _cli() -> str:
     lines = ["# The commands", "", "As `gpuready COMMAND --help` prints them.", ""]
-    for name, summary in VERBS.items():
-        lines += [f"## {name}", "", summary, ""]
+    for name, verb in VERBS.items():
+        lines += [f"## {name}", "", verb.help, ""]
         for context in contexts(name):
             lines += ["```text", context.command.get_help(context).rstrip(), "```", ""]
     return "\n".join(lines)

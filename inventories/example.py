@@ -2,6 +2,6 @@
 
 from pathlib import Path
 
-from gpuready.run.door import hosts as load_hosts
+from gpuready.pyinfra import hosts as load_hosts
 
 hosts = load_hosts(Path(__file__).with_name("example.yaml"))

@@ -16,11 +16,12 @@ import yaml
 
 from docs import manual, picture, site
 from docs.reference import reference
-from gpuready.base.errors import UsageError
+from gpuready.base.errors import SpecErrors, UsageError
 from gpuready.catalogue import BY_ID
-from gpuready.cli.app import VERBS, gpuready, run
+from gpuready.cli.app import gpuready, run
 from gpuready.inventory.hosts import load
 from gpuready.messages.find import TABLE
+from gpuready.result.verbs import VERBS
 from tests.pages import BLOCK, PAGES, ROOT, Command, blocks, commands, matches
 
 REFERENCE = reference()
@@ -306,3 +307,22 @@ def test_yaml_of_a_page_is_a_valid_inventory_or_spec(
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist" / "torch-2.2.1-cp310-cp310-linux_x86_64.whl").touch()
     assert load([str(path)], check_ids=lambda: BY_ID).chosen
+
+
+@pytest.mark.parametrize("number, header", [(0, "file:mirror-header"), (1, "cmd:cat mirror-header")])
+def test_a_header_from_a_file_or_a_command_needs_the_option_that_the_page_names(
+    number: int, header: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = ROOT / "docs" / "guides" / "wheels.md"
+    (spec,) = (text for text in blocks(page, "yaml") if "header: env:" in text)
+    (value,) = yaml.safe_load(spec)["torch_wheels"]
+    hosts = {"gpu01": {"gpuready": {"torch_wheels": [value | {"header": header}]}}}
+    Path("inventory.yaml").write_text(yaml.safe_dump({"all": {"hosts": hosts}}))
+    Path("mirror-header").write_text("Authorization: Bearer secret")
+    with pytest.raises(SpecErrors, match=r"--allow-(read|exec)"):
+        load(["inventory.yaml"])
+    apply = [each.argv for each in commands(page) if "--allow" in each.line][number]
+    assert apply[:3] == ["apply", "-i", "inventory.yaml"]
+    option, *words = apply[3:]
+    assert load(["inventory.yaml"], allow_read=words, allow_exec=option == "--allow-exec").chosen

@@ -1,9 +1,14 @@
-"""The catalogue of checks, in the order in which an operator would look."""
+"""The catalogue of checks, in the order in which an operator would look.
+
+A check is in the checks.py of the component that can mend it, else in gpu/. A new check goes into the ``CHECKS`` of
+that file; only a new file goes in here, too. contract/check.py says what a check is.
+"""
 
 from gpuready.compat import checks as images
 from gpuready.components.cdi import checks as cdi
 from gpuready.components.containerd import checks as containerd
 from gpuready.components.crio import checks as crio
+from gpuready.components.dcgm import diag
 from gpuready.components.docker import checks as docker
 from gpuready.components.driver import checks as driver
 from gpuready.components.gate import checks as gate
@@ -20,7 +25,6 @@ from gpuready.contract.config_checks import config_checks
 from gpuready.contract.question import Questions
 from gpuready.fabric import checks as fabric
 from gpuready.gpu import (
-    diag,
     gpus,
     leftovers,
     libcuda,

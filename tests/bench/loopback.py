@@ -25,7 +25,7 @@ from gpuready.model import probe
 from gpuready.result.model import Run
 from gpuready.run import converge
 from tests.bench.floor import fleet, floor
-from tests.lab import scale
+from tests.bench.measure import await_port
 from tests.lab.host import command
 
 _BAD = {"unreachable", "failed", "not_attempted"}
@@ -48,22 +48,11 @@ def _sshd(folder: Path, path: str) -> Iterator[int]:
     words = [word for key, value in options.items() for word in ("-o", f"{key}={value}")]
     server = subprocess.Popen([path, "-D", "-e", "-f", "/dev/null", *words], stderr=subprocess.DEVNULL)
     try:
-        _await(port)
+        await_port(port, "sshd")
         yield port
     finally:
         server.terminate()
         server.wait()
-
-
-def _await(port: int) -> None:
-    limit = scale.Limit(10)
-    while not limit.over():
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
-        except OSError:
-            time.sleep(0.02)
-    raise SystemExit("bench: sshd does not answer")
 
 
 def _inventory(folder: Path, port: int, count: int) -> list[HostEntry]:

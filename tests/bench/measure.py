@@ -8,6 +8,7 @@ import ctypes
 import os
 import resource
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -17,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.lab import scale
 from tests.lab.host import LabError
 
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER, prctl(2)
@@ -140,3 +142,15 @@ def _end(others: set[int]) -> None:
         for pid in _children() - others:
             with suppress(ChildProcessError):
                 os.waitpid(pid, 0)
+
+
+def await_port(port: int, server: str) -> None:
+    """Return once ``server`` takes connections on this loopback port."""
+    limit = scale.Limit(10)
+    while not limit.over():
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            time.sleep(0.02)
+    raise LabError(f"{server} does not answer")

@@ -17,9 +17,10 @@ from pathlib import Path
 
 import yaml
 
+from tests.bench.measure import await_port
 from tests.bench.wanted import DIRECTORIES, SEEDED, File, wanted
-from tests.lab import access, cache, golang, inventory, network, nspawn, packages, repository, scale
-from tests.lab.host import LabError, architecture, sh
+from tests.lab import access, cache, golang, inventory, network, nspawn, packages, repository
+from tests.lab.host import architecture, sh
 from tests.lab.lab import Lab
 from tests.lab.machine import Machine
 
@@ -97,7 +98,7 @@ def relays(machine: Machine, count: int, delay: int) -> Iterator[list[tuple[str,
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen([server, "-port", str(api)], stdout=log, stderr=log)
         try:
-            _await(api)
+            await_port(api, "toxiproxy")
             upstream = f"{machine.address}:22"
             _post(api, "populate", [
                 {"name": name, "listen": f"{address}:{port}", "upstream": upstream, "enabled": True}
@@ -144,17 +145,6 @@ def _free() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def _await(port: int) -> None:
-    limit = scale.Limit(10)
-    while not limit.over():
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-            return
-        except OSError:
-            pass
-    raise LabError("toxiproxy does not answer")
 
 
 def _post(port: int, path: str, body: object) -> None:

@@ -10,8 +10,9 @@ import click
 import pytest
 
 from gpuready.catalogue import BY_ID
-from gpuready.cli.app import VERBS, gpuready
+from gpuready.cli.app import gpuready
 from gpuready.node import NODE
+from gpuready.result.verbs import VERBS
 from tests.command import Exits
 from tests.command import gpuready as gpuready_in_process
 

@@ -12,13 +12,14 @@ import pytest
 
 from gpuready.catalogue import BY_ID
 from gpuready.cli import options
-from gpuready.cli.app import VERBS, run
+from gpuready.cli.app import run
 from gpuready.cli.parts import parts
 from gpuready.contract.component import Disruption
 from gpuready.model import probe
 from gpuready.node import NODE
 from gpuready.result.document import result_schema
 from gpuready.result.exitcode import MEANING
+from gpuready.result.verbs import VERBS
 from tests.command import VALIDATOR, Exits, gpuready, imported, python
 
 PLAN = f"'{sys.executable}' -m gpuready plan -i"

@@ -1,6 +1,7 @@
 """The way back of whole files: what is ours to take away, what somebody edited since, what a cut run left half done."""
 
 import json
+from datetime import datetime
 
 import pytest
 
@@ -11,7 +12,7 @@ from gpuready.components.toolkit.component import Toolkit
 from gpuready.contract import ledger
 from gpuready.contract.compare import Plan, compare
 from gpuready.contract.component import Component, Disruption, NotComparable
-from gpuready.contract.permission import users
+from gpuready.contract.permission import permission
 from gpuready.contract.removal import Removal, removals
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
@@ -76,15 +77,16 @@ def test_remove_only_stops_where_another_component_needs_it() -> None:
     named = _state(files, docker=engine)
     assert compare(Removal(Docker()), NodeSpec(), named).diff
 
-    def still(number: int, state: NodeState, order: tuple[Component, ...]) -> list[str]:
+    def still(number: int, state: NodeState, order: tuple[Component, ...]) -> str:
         item = order[number]
-        return users(item, Plan(order, NodeSpec(), state, frozenset({item.name})))
+        plan = Plan(order, NodeSpec(), state, frozenset({item.name}))
+        return permission(item, plan, Disruption.reboot, datetime(2026, 11, 22)).pending
 
     there = (Toolkit(), Docker())
     docker, toolkit = 0, 1
-    assert still(toolkit, named, removals(there)) == ["docker (not selected)"]
-    assert still(toolkit, named, there[::-1]) == still(toolkit, _state({}), removals(there)) == []
-    assert still(docker, state, removals(there)) == []
+    assert still(toolkit, named, removals(there)) == "for docker (not selected)"
+    assert still(toolkit, named, there[::-1]) == still(toolkit, _state({}), removals(there)) == ""
+    assert still(docker, state, removals(there)) == ""
 
 
 def test_a_removal_waits_for_all_that_come_before_it_and_for_its_users() -> None:

@@ -278,8 +278,8 @@ def test_the_worst_gpu_of_a_node_counts_and_a_fix_is_one_for_all() -> None:
     pascal = replace(host, gpu=tables.gpu("Tesla P100"))
     assert answer([host], image).runs
     both = answer([host, consumer], image, "x")
-    assert both.found is not None
-    assert (both.image, both.found.verdict) == ("x", "ERROR_804")
+    assert both.prediction is not None
+    assert (both.image, both.prediction.verdict) == ("x", "ERROR_804")
     newest = replace(image, cuda=(13, 1, 0), compat=(CompatLib(numbers("590.48.01")),))
     assert any(fix.do.startswith("upgrade") for fix in answer([consumer], newest).fixes)
     assert all(predict(fix.host, fix.image).runs for fix in answer([pascal, consumer], newest).fixes)

@@ -6,9 +6,9 @@ from ipaddress import ip_address
 from gpuready.fabric.run import FabricRun, Wanted
 from gpuready.fabric.schedule import Pairing
 from gpuready.fabric.verdict import Finding
-from gpuready.network.discovery import Choices, Chosen, Refused
 from gpuready.network.links import End, Unpaired
 from gpuready.network.ports import Port
+from gpuready.network.rdma_choice import Choices, Chosen, Refused
 
 ALL = ("rping", "write_bw", "read_lat", "nccl")
 

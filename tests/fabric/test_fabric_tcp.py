@@ -16,12 +16,12 @@ from gpuready.fabric.commands import GROUPS, TESTS, WITH_RDMA, WITHOUT_RDMA, com
 from gpuready.fabric.counters import Snapshot
 from gpuready.fabric.run import FabricRun, Wanted
 from gpuready.fabric.schedule import Pairing
-from gpuready.fabric.tcp import BANDWIDTH_SCRIPT, STREAMS
+from gpuready.fabric.tcp_tests import BANDWIDTH_SCRIPT, STREAMS
 from gpuready.fabric.verdict import Answer, Finding, blocked, found, skipped
 from gpuready.model.spec import NodeSpec
 from gpuready.model.verify import Thresholds
 from gpuready.network.links import End, tcp_links
-from gpuready.network.tcp import Wire, Wires
+from gpuready.network.tcp_choice import Wire, Wires
 
 SOCKETS = (Path(__file__).parents[1] / "data/fabric/all_reduce-sockets.txt").read_text("utf-8")
 A, B = (End(f"n{n}", "eth0", 0, "eth0", f"10.0.0.{n}", None, 10.0, 1500) for n in (1, 2))

@@ -18,7 +18,7 @@ from gpuready.fabric.schedule import Pairing
 from gpuready.fabric.training import TEST, Part, judged, planned
 from gpuready.fabric.verdict import Answer, blocked
 from gpuready.model.spec import NodeSpec
-from tests.network.test_tcp import state
+from tests.network.test_tcp_choice import state
 from tests.verbs.render.test_kubernetes import node
 
 SOCKETS = (Path(__file__).parents[1] / "data/fabric/all_reduce-sockets.txt").read_text("utf-8")
@@ -128,7 +128,7 @@ def test_one_loss_and_the_rate_of_all() -> None:
         ([Answer(None), Answer(1, "rank 1: the ranks hold different parameters\n"), Answer(None)], "fail",
          "n2: rank 1: the ranks hold different parameters"),
         ([Answer(1, LATE), Answer(None), Answer(None)], "fail", "n1: RuntimeError: Timed out waiting 60000ms for recv"),
-        ([Answer(124, ""), Answer(124, ""), Answer(None)], "fail", "n[1-2]: no end within the time limit"),
+        ([Answer(124, ""), Answer(124, ""), Answer(None)], "fail", "n[1-2]: torchrun did not end in time"),
     ],
 )  # fmt: skip
 def test_what_goes_wrong_on_one_host_is_the_result_of_all(answers: list[Answer], status: str, summary: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from gpuready import pyinfra as deploys
 from gpuready.base.errors import InventoryError, SpecErrors
 from gpuready.catalogue import BY_ID, CATALOGUE
 from gpuready.cli.app import run
@@ -23,7 +24,6 @@ from gpuready.model.state import Driver, NodeState
 from gpuready.result.exitcode import exit_code
 from gpuready.result.human import human
 from gpuready.result.model import HostResult, Run
-from gpuready.run import door
 from tests.command import VALIDATOR, Exits, write_states
 from tests.model.probe_answers import h200
 from tests.report.test_report_runs import STATE
@@ -270,10 +270,10 @@ def test_trust_and_render_leave_them_alone(tmp_path: Path, listener: Listener, e
 
 def test_the_plain_door_leaves_them_alone(tmp_path: Path, capsys: Capture) -> None:
     inventory = written(tmp_path, "all: {hosts: {db01: , gpu01: {gpuready: {}}}}\n")
-    assert [name for name, _ in door.hosts(inventory)] == ["gpu01"]
+    assert [name for name, _ in deploys.hosts(inventory)] == ["gpu01"]
     assert "skipped  db01: no gpuready value in the inventory" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="no host is chosen\ndb01: no gpuready value"):
-        door.hosts(written(tmp_path, "all: {hosts: {db01: }}\n"))
+        deploys.hosts(written(tmp_path, "all: {hosts: {db01: }}\n"))
 
 
 CHOSEN = "    gpu01: {gpuready: {hardware: {gpus: none}}}\n"

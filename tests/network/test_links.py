@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuready.model.state import Container, Docker, NodeState
-from gpuready.network.discovery import Choices
 from gpuready.network.links import Link, links, remarks
+from gpuready.network.rdma_choice import Choices
 from tests.fabric.fabric_samples import choices, chosen, down, unwanted
 
 

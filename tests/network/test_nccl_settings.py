@@ -13,7 +13,7 @@ from gpuready.network.gid import taken
 from gpuready.network.nccl_settings import ASSUMED, settings
 from gpuready.network.ports import ports
 from tests.network.gid_tables import sysfs, tables
-from tests.network.test_discovery import NCCL, NETWORKS, PORTS, node
+from tests.network.test_rdma_choice import NCCL, NETWORKS, PORTS, node
 
 E810 = next(table for table in tables() if "E810" in table.title)
 

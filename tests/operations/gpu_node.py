@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpuready.base.records import Records, unmarked
-from tests.gpu.test_diag import CARDS
+from tests.components.dcgm.test_diag import CARDS
 
 Runs = dict[str, tuple[int, str]]
 

@@ -18,11 +18,11 @@ import pytest
 
 from gpuready.base import resources
 from gpuready.base.records import Records, unmarked
-from gpuready.gpu.diag import LIMITS, diagnosis
+from gpuready.components.dcgm.diag import LIMITS, diagnosis
 from gpuready.gpu.stress import Node, node
 from gpuready.gpu.stress_figures import uncorrected
 from gpuready.verbs.verify.nodes import _AROUND, limit
-from tests.gpu.test_diag import CARDS, UUIDS, discovery
+from tests.components.dcgm.test_diag import CARDS, UUIDS, discovery
 from tests.lab import scale
 from tests.operations.gpu_node import NO_NAMESPACES, Runs, on_a_node, run, tool
 

@@ -14,6 +14,7 @@ from pyinfra.api.operations import run_ops
 from pyinfra.api.state import State, StateStage
 from pyinfra.operations import python
 
+from gpuready import pyinfra as deploys
 from gpuready.base.facts import Answer
 from gpuready.base.step import Reply
 from gpuready.components.memlock.component import Memlock
@@ -30,7 +31,6 @@ from gpuready.operations.node_state import forget, host_plan, settled_state
 from gpuready.operations.reboot import reboot
 from gpuready.operations.step import StepCommand
 from gpuready.result.model import HostResult
-from gpuready.run import door
 from gpuready.run.evaluate import compared, judged
 
 WANTED = NodeSpec.model_validate({"hardware": {"gpus": "none"}, "memlock": "unlimited"})
@@ -85,7 +85,7 @@ def test_a_run_and_both_phases_of_pyinfra_share_the_plan(
     add_op(state, component, item=order[0], order=order)
     state.set_stage(StateStage.Execute)
     run_ops(state, no_wait=True)
-    assert context(host).outcomes["memlock"].changed and context(host).outcomes["memlock"].found is plan[order[0]]
+    assert context(host).outcomes["memlock"].changed and context(host).outcomes["memlock"].comparison is plan[order[0]]
     assert len(asked) == 1
     assert host_plan(host, plan.state, NODE).order == NODE
     forget(host)
@@ -115,8 +115,8 @@ def test_operations_probe_again_when_the_node_may_have_changed(
     sent: list[str] = []
     monkeypatch.setattr(module, "_run", lambda host, name, script, patience=0: sent.append(name) or [])
     monkeypatch.setattr(module, "parse", lambda lines, pause=None: STATE.model_copy())
-    monkeypatch.setattr(door, "run_active", lambda host, state, spec, questions: state)
-    monkeypatch.setattr(door, "run_checks", lambda *_, **__: [])
+    monkeypatch.setattr(deploys, "run_active", lambda host, state, spec, questions: state)
+    monkeypatch.setattr(deploys, "run_checks", lambda *_, **__: [])
     state = State(Inventory((["@local"], {})), Config(), check_for_changes=bool(before))
     state.set_stage(StateStage.Connect)
     (host,) = state.inventory
@@ -132,7 +132,7 @@ def test_operations_probe_again_when_the_node_may_have_changed(
         "left out": (component, {"item": Nccl(), "order": (item,)}),
         OTHER: (python.call, {"function": lambda: None}),
         "reboot": (reboot, {}),
-        "verify": (door.judge, {}),
+        "verify": (deploys.judge, {}),
     }
     for name in operations:
         operation, arguments = calls[name]

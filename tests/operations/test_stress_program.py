@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpuready.base import resources
-from tests.gpu.test_diag import UUIDS
+from tests.components.dcgm.test_diag import UUIDS
 from tests.lab import scale
 
 SOURCE = resources.document("stress/stress.py").replace('if __name__ == "__main__":', "def unused():")

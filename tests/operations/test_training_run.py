@@ -38,7 +38,7 @@ class Node:
 def test_no_node_can_make_the_others_wait_for_ever(first: Node, trouble: str, monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = {"n1": first, "n2": Node(("ready", "")), "n3": Node(("ready", ""))}
     monkeypatch.setattr(operation, "begin", lambda stack, host, *rest: nodes[host])
-    monkeypatch.setattr(operation, "answer", lambda session, command: Answer(0))
+    monkeypatch.setattr(operation, "answer", lambda session: Answer(0))
     monkeypatch.setattr(operation, "_SILENCE", 0.2)
     monkeypatch.setattr(operation, "_OWN_ERROR", 0.2)
     hosts: Any = NAMES
@@ -55,4 +55,4 @@ def test_the_whole_training_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None
     hosts: Any = NAMES
     with gevent.Timeout(10):
         found = operation.run_training(parts(), hosts)
-    assert all("no end within" in each.trouble for each in found)
+    assert all("torchrun did not end within" in each.trouble for each in found)

@@ -19,7 +19,7 @@ from gpuready.base.errors import (
 )
 from gpuready.base.facts import Answer
 from gpuready.catalogue import CATALOGUE
-from gpuready.cli.parts import part_of
+from gpuready.cli.parts import part_of, parts
 from gpuready.contract.attempt import Attempt
 from gpuready.contract.check import Check, Judged, Level, Verdict, fail, passed, skip, unknown, warn
 from gpuready.contract.compare import Comparison
@@ -28,6 +28,7 @@ from gpuready.model.state import OS, Container, Docker, Driver, File, NodeState,
 from gpuready.result.exitcode import MEANING, ORDER, exit_code
 from gpuready.result.human import human
 from gpuready.result.model import INTERRUPTED, CheckResult, ComponentResult, Error, HostResult, Run
+from gpuready.result.verbs import VERBS
 
 TOOLKIT = Comparison(
     "toolkit",
@@ -287,6 +288,12 @@ def test_the_worst_code_wins() -> None:
 
 def test_every_code_has_a_meaning() -> None:
     assert set(ORDER) == set(MEANING)
+
+
+def test_a_verb_whose_part_can_fail_a_run_says_what_code_3_means() -> None:
+    own = {part.verb for part in parts() if {"failing", "fails"} & vars(type(part)).keys()}
+    assert own == {"compat"}
+    assert all(f"{verb}: {VERBS[verb].code_3}" in MEANING[3] and VERBS[verb].code_3 for verb in own)
 
 
 def test_unknown_is_shown_as_such() -> None:

@@ -167,7 +167,7 @@ def pyinfra(folder: Path, *words: str, code: int = 0) -> str:
 
 def door(folder: Path, inventory: Path, *deploys: str, code: int = 0) -> str:
     """The same for our deploys, over the hosts of our inventory."""
-    loads = f"from gpuready.run.door import hosts as load\n\nhosts = load({str(inventory)!r})\n"
+    loads = f"from gpuready.pyinfra import hosts as load\n\nhosts = load({str(inventory)!r})\n"
     (folder / "inv.py").write_text(loads)
     files = (str(ROOT / "deploys" / f"{deploy}.py") for deploy in deploys)
     return pyinfra(folder, "-y", "inv.py", *files, code=code)

@@ -8,8 +8,8 @@ import json
 
 import pytest
 
-from tests.gpu.test_diag import CARDS, ECC, SECOND, UUIDS, discovery, four
-from tests.gpu.test_diag import test as tested
+from tests.components.dcgm.test_diag import CARDS, ECC, SECOND, UUIDS, discovery, four
+from tests.components.dcgm.test_diag import test as tested
 from tests.lab.module import load
 from tests.lab.upgrades import offer
 from tests.system.host import Host, Hosts

@@ -157,8 +157,8 @@ class _Runs:
 def _serve(fd: int) -> None:
     os.set_inheritable(fd, False)
     runs = _Runs(socket.socket(fileno=fd))  # before gevent changes what sockets and polls are
-    verbs = importlib.import_module("gpuready.cli.app").VERBS
-    needed = ("run.fleet", "run.converge", "operations.active", "run.door", "cli.main")
+    verbs = importlib.import_module("gpuready.result.verbs").VERBS
+    needed = ("run.fleet", "run.converge", "operations.active", "run.operations", "cli.main")
     for name in (*needed, *(f"verbs.{verb.replace('-', '_')}.command" for verb in verbs)):
         importlib.import_module(f"gpuready.{name}")
     from gevent._hub_local import get_hub_if_exists

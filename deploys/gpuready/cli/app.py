@@ -12,42 +12,8 @@ from gpuready.base.errors import UsageError, did_you_mean
 from gpuready.cli.output import begin
 from gpuready.cli.sink import say, sinks
 from gpuready.result.exitcode import MEANING
+from gpuready.result.verbs import GROUPS, VERBS
 
-#: Verbs by what they are for. Each is a folder of verbs/, whose command is imported when the verb is used.
-GROUPS = {
-    "Start": {
-        "init": "Write an inventory to begin with.",
-        "trust": "Store the SSH host keys of the hosts.",
-        "inventory": "Show hosts, groups and specs, without connecting.",
-    },
-    "Change": {
-        "plan": "Show what apply would change.",
-        "apply": "Change the nodes to match their spec, then verify.",
-        "remove": "Restore what was there before gpuready.",
-        "rdma": "Move an RDMA device into a container, or back.",
-    },
-    "Check": {
-        "verify": "Check every node against its spec.",
-        "fabric": "Test RDMA or TCP between the hosts.",
-        "status": "Show when each node was last converged, by which release and spec.",
-        "history": "Show since when hosts and checks are as they are.",
-    },
-    "Ask": {
-        "explain": "Explain an error message, a check or a component.",
-        "compat": "Predict whether an image runs on a host.",
-        "nccl": "Show the NCCL settings of each host.",
-        "report": "Show a result in any format, what changed between two, or several as one.",
-    },
-    "Print": {
-        "render": "Print configuration for Docker, Kubernetes, Slurm, systemd, monitoring or a cloud.",
-        "launch": "Print what starts a training on several nodes.",
-        "example": "Print a training script for several nodes.",
-        "record": "Print the state of the nodes as JSON, for --state.",
-        "schema": "Print the JSON Schema of the inventory or of the result.",
-        "completion": "Print a shell completion script.",
-    },
-}
-VERBS = {name: text for group in GROUPS.values() for name, text in group.items()}
 #: Short names, and what they stand for.
 ALIASES = {"stress": ("verify", "--level", "stress")}
 #: Commands of Ansible, terraform and others, and what to use here.
@@ -119,14 +85,14 @@ class Verbs(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Name the verbs without loading them."""
-        verbs = [CompletionItem(name, help=text) for name, text in VERBS.items() if name.startswith(incomplete)]
+        verbs = [CompletionItem(name, help=verb.help) for name, verb in VERBS.items() if name.startswith(incomplete)]
         return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, VERBS))
         for title, group in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), text) for name, text in group.items()])
+                formatter.write_dl([(name.ljust(width), verb.help) for name, verb in group.items()])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Exit codes"):

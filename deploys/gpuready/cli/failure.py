@@ -11,8 +11,9 @@ import click
 from gpuready.base.errors import BugError, GpureadyError, InventoryError, OutputError, UsageError
 from gpuready.cli.output import deliver, delivered, given, requested, use_color
 from gpuready.cli.sink import complain, say
-from gpuready.result.model import INTERRUPTED, VERBS, Error, Run
+from gpuready.result.model import INTERRUPTED, Error, Run
 from gpuready.result.page import problem
+from gpuready.result.verbs import COMMANDS
 
 
 def interrupted(argv: Sequence[str]) -> int:
@@ -69,7 +70,7 @@ def verb_of(argv: Sequence[str]) -> str:
     word, *rest = [*(word for word in argv if not word.startswith("-")), ""]
     word = ALIASES.get(word, (word,))[0]
     both = f"{word} {rest[0]}" if rest else ""
-    return both if both in VERBS else word if word in VERBS else ""
+    return both if both in COMMANDS else word if word in COMMANDS else ""
 
 
 def _color(argv: Sequence[str]) -> str:

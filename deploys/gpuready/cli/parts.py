@@ -3,8 +3,8 @@
 import importlib
 import importlib.util
 
-from gpuready.cli.app import VERBS
 from gpuready.result.model import NO_PART, VerbPart
+from gpuready.result.verbs import VERBS
 
 
 def parts() -> list[VerbPart]:

@@ -14,6 +14,7 @@ from gpuready import __version__
 from gpuready.base.errors import UsageError, did_you_mean
 from gpuready.base.fields import BATCH
 from gpuready.cli.output import Target, deliver, kept, targets, tell_skipped
+from gpuready.cli.parts import part_of
 from gpuready.contract.component import Disruption
 from gpuready.contract.rollout import MAX_FAIL, WHOLE, Share
 from gpuready.inventory.extra import Extra
@@ -109,7 +110,6 @@ def request(
     extra_vars: Sequence[tuple[str, str]] = (),
     ansible: bool = False,
     default_output: str = "human",
-    part: VerbPart = NO_PART,
     secrets: bool = True,
     workers: int | None = None,
     scheduler: str = "",
@@ -153,6 +153,7 @@ def request(
             "--ask-become-pass: a password that is typed here is not sent to workers",
             remedy="ansible_become_password: env:GPUREADY_NAME in the inventory, which each worker reads",
         )
+    part = part_of(verb)
     number, count = parse_shard(shard) if shard is not None else (0, 0)
     outputs = (*targets(output, default_output, part.formats), *kept(history))
     selected = selection(only, skip)

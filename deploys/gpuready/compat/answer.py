@@ -24,7 +24,7 @@ class Answer:
     """
 
     image: str
-    found: Prediction | None
+    prediction: Prediction | None
     fixes: tuple[Fix, ...] = ()
     unknown: str = ""
     notes: tuple[str, ...] = ()
@@ -34,14 +34,14 @@ class Answer:
     @property
     def word(self) -> str:
         """The verdict, with a question mark if it is uncertain; UNKNOWN without a prediction."""
-        if self.found is None:
+        if self.prediction is None:
             return "UNKNOWN"
-        return self.found.verdict + ("" if self.found.certain else "?")
+        return self.prediction.verdict + ("" if self.prediction.certain else "?")
 
     @property
     def runs(self) -> bool:
         """Whether the image runs, according to the prediction."""
-        return self.found is not None and self.found.runs
+        return self.prediction is not None and self.prediction.runs
 
 
 def answers(hosts: Sequence[Host], why: str, images: Mapping[str, ImageFacts]) -> list[Answer]:
@@ -54,8 +54,8 @@ def answers(hosts: Sequence[Host], why: str, images: Mapping[str, ImageFacts]) -
             found.append(Answer(name, None, (), why, facts.notes, DESCRIBE_IT))
         else:
             one = replace(answer(hosts, facts.image, name), notes=facts.notes)
-            if one.found is not None and not facts.sure:
-                one = replace(one, found=replace(one.found, certain=False))
+            if one.prediction is not None and not facts.sure:
+                one = replace(one, prediction=replace(one.prediction, certain=False))
             found.append(one)
     return found
 

@@ -33,12 +33,12 @@ def _judge(spec: NodeSpec, state: NodeState) -> Verdict:
     need.driver(state)
     found = answers(*hosts_of(state), image_facts(named(spec.images), state))
     verdicts = "; ".join(f"{one.image}: {one.word}" for one in found)
-    wrong = [one for one in found if one.found is not None and not one.runs]
+    wrong = [one for one in found if one.prediction is not None and not one.runs]
     if wrong:
-        assert wrong[0].found is not None
+        assert wrong[0].prediction is not None
         remedy = wrong[0].fixes[0].do if wrong[0].fixes else ""
-        return fail(f"{wrong[0].image} will not run here: {wrong[0].found.reason}", remedy, verdicts)
-    blind = [one for one in found if one.found is None]
+        return fail(f"{wrong[0].image} will not run here: {wrong[0].prediction.reason}", remedy, verdicts)
+    blind = [one for one in found if one.prediction is None]
     if blind:
         return unknown(
             f"{blind[0].image}: {blind[0].unknown}",

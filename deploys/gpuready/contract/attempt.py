@@ -8,14 +8,14 @@ from gpuready.contract.compare import Comparison
 
 @dataclass
 class Attempt:
-    """One component's turn on a node; ``found`` is the comparison before it.
+    """One component's turn on a node; ``comparison``: what it found before.
 
     ``changed``: a step changed something. ``pending``: what the rest waits for. ``closed``: the keys that were closed
     nevertheless. ``touched``: a step that could change something started. ``reboot``: it needs a reboot and has
     permission.
     """
 
-    found: Comparison
+    comparison: Comparison
     changed: bool = False
     pending: str = ""
     error: GpureadyError | None = None

@@ -1,11 +1,13 @@
-"""Decide which disruption is permitted now. Both the spec's ``maintenance`` and the command line must allow it. Pure.
+"""Decide what is done now, and what waits for what. ``maintenance`` and the command line must both permit it. Pure.
+
+How disruptive a change is, and what it affects, the component says (``disruption``, ``affected``).
 
 Whether the node is idle is only a forecast here, from the probe. Each disruptive step checks again on the node
 (templates/lib/idle.sh.j2, exit code ``PENDING_EXIT``). Outside of ``maintenance.window``, no restart, reboot or drain
 begins.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -35,9 +37,10 @@ class Permission:
 
 
 def permission(
-    item: Component, plan: Plan, allowed: Disruption, now: datetime, blocked: Sequence[str] = ()
+    item: Component, plan: Plan, allowed: Disruption, now: datetime, unfinished: Collection[str] = ()
 ) -> Permission:
-    """Decide on one component. ``blocked``: pending components that it needs. ``allowed``: --allow-disruption."""
+    """Decide on one component. ``unfinished``: earlier ones that failed or wait. ``allowed``: --allow-disruption."""
+    blocked = [name for name in unfinished if name in item.requires] + _users(item, plan)
     if blocked:
         return Permission(pending=f"for {', '.join(blocked)}")
     found = Permission()
@@ -56,13 +59,12 @@ def permissions(plan: Plan, allowed: Disruption, now: datetime) -> dict[str, Per
     found: dict[str, Permission] = {}
     for item in plan.chosen:
         if plan[item].diff and not plan[item].error:
-            pending = [name for name, given in found.items() if given.pending]
-            blocked = [name for name in pending if name in item.requires] + users(item, plan)
-            found[item.name] = permission(item, plan, allowed, now, blocked)
+            unfinished = [name for name, given in found.items() if given.pending]
+            found[item.name] = permission(item, plan, allowed, now, unfinished)
     return found
 
 
-def users(item: Component, plan: Plan) -> list[str]:
+def _users(item: Component, plan: Plan) -> list[str]:
     """Name the unselected components that still need ``item``."""
     others = [other for other in plan.left_out if other.name in item.users]
     return [f"{other.name} (not selected)" for other in others if plan[other].diff or plan[other].error]

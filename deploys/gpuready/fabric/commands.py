@@ -6,7 +6,7 @@ env:// rendezvous. The server's port is not here: the node chooses a free one.
 
 from dataclasses import dataclass
 
-from gpuready.fabric import tcp
+from gpuready.fabric import tcp_tests
 from gpuready.model.spec import NodeSpec
 from gpuready.network.links import End
 
@@ -107,7 +107,7 @@ def commands(test: Test, server: End, client: End, seconds: int) -> tuple[Comman
             Command(test, ("-c", *common, *(("-I", client.address) if client.address else ())), _CONNECT),
         )
     if test.tcp:
-        script, words, limit = tcp.arguments(test.name, server, client, seconds)
+        script, words, limit = tcp_tests.arguments(test.name, server, client, seconds)
         listener = Command(test, ("-s", "-B", server.address), limit + _CONNECT)
         return listener, Command(test, words, limit, ("LC_ALL=C",), script)
     if test.name == "nccl":

@@ -21,9 +21,9 @@ from gpuready.model.images import named
 from gpuready.model.sizes import to_bytes
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
-from gpuready.network.discovery import Chosen
 from gpuready.network.nccl_settings import Settings, settings
 from gpuready.network.ports import ports
+from gpuready.network.rdma_choice import Chosen
 
 IMAGE, GPUS, DEVICE, RANGE = "registry.example.com/train:1.0", 8, "ens1f0np0", "10.100.0.0/16"
 #: Prints what a job depends on, and stays for a look around.

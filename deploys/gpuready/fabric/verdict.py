@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar
 
 from gpuready.base.part import SECONDS, Amount, Count, OneOf, Part
 from gpuready.contract.check import STATUSES
-from gpuready.fabric import commands, figures, tcp
+from gpuready.fabric import commands, figures, tcp_tests
 from gpuready.fabric.commands import Test
 from gpuready.fabric.counters import Moved, Proof, Snapshot, judge, judge_netdev
 from gpuready.model.verify import Thresholds
@@ -254,13 +254,13 @@ def _over_tcp(plain: Finding, answers: tuple[Answer, Answer], limits: Thresholds
     """Judge a test of TCP by the client's output, and its bytes by the interfaces' counters."""
     server, client, text = plain.server, plain.client, answers[1].text
     if plain.test == "tcp_connect":
-        found = tcp.connected(text, server, client)
+        found = tcp_tests.connected(text, server, client)
     elif plain.test == "tcp_mtu":
-        found = tcp.mtu(text, server, client)
+        found = tcp_tests.mtu(text, server, client)
     elif plain.test == "tcp_lat":
-        found = tcp.latency(text, limits.tcp_lat)
+        found = tcp_tests.latency(text, limits.tcp_lat)
     else:
-        found = tcp.bandwidth(text, server, client, limits.tcp_bw)
+        found = tcp_tests.bandwidth(text, server, client, limits.tcp_bw)
     moved = Moved(0, 0, 0, found.sent), Moved(0, found.sent, 0, 0)
     sides = zip((server, client), answers, moved, strict=True) if found.sent else ()
     proved = [proof for end, answer, each in sides for proof in proofs(end, answer, each, nccl=False)]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from gpuready.base.part import Count, Part
 from gpuready.model.state import Docker, NodeState
-from gpuready.network.discovery import Choices, Chosen, Refused
-from gpuready.network.tcp import Wire, Wires
+from gpuready.network.rdma_choice import Choices, Chosen, Refused
+from gpuready.network.tcp_choice import Wire, Wires
 
 Candidate = Chosen | Refused
 

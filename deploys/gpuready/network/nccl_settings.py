@@ -2,8 +2,8 @@
 
 NCCL 2.21 and newer gets a range of addresses, which stays valid when GID indexes change. Older versions have one GID
 index for all ports, so it must be the same on each. HCAs are named exactly (``=``): otherwise a name is a prefix, and
-mlx5_1 also selects mlx5_10. Nodes without RDMA get the interface for TCP (:mod:`gpuready.network.tcp`). Source: NCCL's
-user guide, environment variables.
+mlx5_1 also selects mlx5_10. Nodes without RDMA get the interface for TCP (:mod:`gpuready.network.tcp_choice`).
+Source: NCCL's user guide, environment variables.
 """
 
 import re
@@ -14,10 +14,10 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from gpuready.model.network import Network
 from gpuready.model.spec import Nccl, NodeSpec
 from gpuready.model.state import NodeState
-from gpuready.network.discovery import Choices, Chosen, choose
 from gpuready.network.gid import taken
 from gpuready.network.ports import ports
-from gpuready.network.tcp import Wire, Wires, choose_wires, plugin_notes, settings_for
+from gpuready.network.rdma_choice import Choices, Chosen, choose
+from gpuready.network.tcp_choice import Wire, Wires, choose_wires, plugin_notes, settings_for
 
 Range = IPv4Network | IPv6Network
 _MOST_DEVICES = 32

@@ -16,7 +16,7 @@ from gpuready.base.errors import ConvergeError, GpureadyError
 from gpuready.contract.attempt import Attempt
 from gpuready.contract.compare import Plan
 from gpuready.contract.component import Change, Component, Disruption
-from gpuready.contract.permission import outside, permission, permissions, users
+from gpuready.contract.permission import outside, permission, permissions
 from gpuready.operations import drain
 from gpuready.operations.context import context
 from gpuready.operations.interrupts import LATER
@@ -80,10 +80,8 @@ def component(item: Component, order: tuple[Component, ...]) -> Generator[Pyinfr
 def _permitted(item: Component, plan: Plan, outcome: Attempt) -> Generator[PyinfraCommand, None, tuple[Change, ...]]:
     """Return the part of the difference that may be closed now; drain the node first if the spec requires it."""
     node = context(host)
-    needed = [done for name, done in node.outcomes.items() if name in item.requires]
-    blocked = [done.found.name for done in needed if done.pending or done.error]
-    blocked += users(item, plan)
-    permitted = permission(item, plan, node.allowed, window.now(), blocked)
+    unfinished = [name for name, done in node.outcomes.items() if done.pending or done.error]
+    permitted = permission(item, plan, node.allowed, window.now(), unfinished)
     outcome.pending = permitted.pending
     if permitted.drains(plan.spec):
         trouble = yield from drain.begin(host, plan.spec.maintenance)
@@ -93,7 +91,7 @@ def _permitted(item: Component, plan: Plan, outcome: Attempt) -> Generator[Pyinf
             return ()
         if trouble:
             outcome.pending = trouble
-            permitted = permission(item, plan, min(node.allowed, Disruption.reload), window.now(), blocked)
+            permitted = permission(item, plan, min(node.allowed, Disruption.reload), window.now(), unfinished)
     outcome.reboot = permitted.disruption == Disruption.reboot
     return permitted.diff
 

@@ -1,8 +1,13 @@
-"""From a run to its exit code; when several apply, the one that stands first in :data:`ORDER` wins."""
+"""The exit code of a run: from its error, and from what became of its hosts; of several, the first in :data:`ORDER`.
+
+An error has the code of its class: ``exit_code`` in base/errors.py, or where a class of one module is defined.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from gpuready.result.verbs import VERBS
 
 if TYPE_CHECKING:
     from gpuready.result.model import CheckResult, HostResult, Run
@@ -12,11 +17,7 @@ MEANING = {
     0: "success",
     1: "a host failed; plan: a host cannot be converged",
     2: "plan --detailed-exitcode: there are changes",
-    3: "verify: a difference, or a failed or unknown check; apply: a check failed after the change; compat: the image "
-    "will not run, or that is unknown, or a traced container is not as predicted; fabric: a test failed or is unknown; "
-    "nccl: a host has no valid settings; launch hosts: a host has no torchrun line; render docker: containers get no "
-    "GPUs; explain: a check of that message failed "
-    "or is unknown",
+    3: "; ".join(f"{name}: {verb.code_3}" for name, verb in VERBS.items() if verb.code_3),
     4: "a host is unreachable",
     5: "the inventory or a spec is invalid, or no host matched; report: a document cannot be read",
     6: "some hosts were not attempted",
@@ -31,7 +32,8 @@ MEANING = {
 def meaning(code: int, verb: str) -> str:
     """What the code means after that verb."""
     parts = MEANING[code].split("; ")
-    own = [part.removeprefix(f"{verb}: ") for part in parts if part.startswith(f"{verb}: ")]
+    word = f"{verb.partition(' ')[0]}: "
+    own = [part.removeprefix(word) for part in parts if part.startswith(word)]
     return (own or parts)[0]
 
 

@@ -18,6 +18,7 @@ from gpuready.base.part import OPTIONAL, SECONDS, Amount, Count, OneOf, Part
 from gpuready.result.findings import Case, Changed, Note, Suite
 from gpuready.result.formats import FORMATS
 from gpuready.result.text import Painter, count
+from gpuready.result.verbs import COMMANDS
 
 if TYPE_CHECKING:  # a run that fails at once, and an answer of compat, need none of these
     from gpuready.contract.attempt import Attempt
@@ -33,12 +34,6 @@ SCHEMA = "gpuready/result/1"
 TIME = "%Y-%m-%dT%H:%M:%SZ"
 #: Outcomes of a host, as they stand in the result document.
 OUTCOMES = ("ok", "would_change", "changed", "pending", "failed", "unreachable", "not_attempted", "skipped")
-#: Verbs, as they stand in the result document.
-VERBS = (
-    "plan", "apply", "verify", "record", "remove", "fabric", "explain", "schema", "trust", "compat", "nccl",
-    "render docker", "launch hosts", "inventory", "init", "completion", "rdma", "rdma attach", "rdma detach",
-    "rdma list", "report", "history", "status",
-)  # fmt: skip
 #: Levels of checks, the shallowest first, as :class:`gpuready.contract.check.Level` has them.
 LEVELS = ("config", "effective", "smoke", "stress", "fabric")
 STATUSES = ("pass", "warn", "fail", "skip", "unknown")
@@ -148,7 +143,7 @@ class ComponentResult(Part):
     @classmethod
     def of(cls, attempt: Attempt, forecast: str = "") -> ComponentResult:
         """``forecast``: what it would wait for, as far as the state tells."""
-        found, error = attempt.found, attempt.error
+        found, error = attempt.comparison, attempt.error
         return cls(
             found.name,
             found.applies,
@@ -398,7 +393,7 @@ class Summary(Part):
 
     derived: ClassVar[tuple[str, ...]] = ("level", "gpu_checks")
 
-    verb: Annotated[str, OneOf((*VERBS, ""))] = ""
+    verb: Annotated[str, OneOf((*COMMANDS, ""))] = ""
     """The command; empty: none was recognised."""
     error: Error | None = None
     """Why the run could not be done at all, or was interrupted."""
@@ -601,4 +596,4 @@ class Run(Summary):
     @property
     def changes(self) -> bool:
         """Whether this verb changes nodes."""
-        return self.verb in ("apply", "remove", "rdma attach", "rdma detach")
+        return COMMANDS.get(self.verb, False)

@@ -142,9 +142,9 @@ def _look_first(fleet: Fleet, run: Run, removing: bool) -> None:
 
 
 def _prepare(fleet: Fleet, names: Sequence[str], removing: bool) -> None:
-    from gpuready.run.door import converge
+    from gpuready.run.operations import operations
 
-    fleet.prepare(names, converge, _load(removing)())
+    fleet.prepare(names, operations, _load(removing)())
 
 
 def _load(removing: bool) -> Load:

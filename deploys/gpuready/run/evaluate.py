@@ -94,15 +94,15 @@ def look_back(plan: Plan, touched: Sequence[Attempt]) -> None:
     """Compare the result of the steps. A failed step may have changed something; a successful one must have."""
     by_name = {item.name: item for item in plan.order}
     for item in touched:
-        again = plan[by_name[item.found.name]]
+        again = plan[by_name[item.comparison.name]]
         if item.error is not None or item.pending:
-            item.changed = item.changed or again.diff != item.found.diff
+            item.changed = item.changed or again.diff != item.comparison.diff
             if item.pending and not again.error:
-                item.closed = frozenset(c.key for c in item.found.diff) - {c.key for c in again.diff}
+                item.closed = frozenset(c.key for c in item.comparison.diff) - {c.key for c in again.diff}
         elif again.diff or again.error:
             keys = ", ".join(f"{c.key} is {c.actual!r}" for c in again.diff[:4])
             item.error = ConvergeError(
-                f"{item.found.name} still differs after its steps: {again.error or keys}",
+                f"{item.comparison.name} still differs after its steps: {again.error or keys}",
                 remedy="run again; if it still differs, another program writes these settings or restarts the service",
             )
 

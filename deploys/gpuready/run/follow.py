@@ -96,10 +96,11 @@ def _after_batch(
             hosts.progress(name, hosts.results[name].outcome)
             hosts.ended(hosts.results[name])
         return
-    how = f"exit {done.exit_code}" if done.exit_code is not None else f"no end within {LIMIT} s"
+    how, fix = f"exit {done.exit_code}", "fix what the command reports, then run again"
+    if done.exit_code is None:
+        how = f"still running after {LIMIT} s, so gpuready ended it"
+        fix = "see what the command waits for, or let it end sooner, then run again"
     why = f"--after-batch failed after {hostlist(batch)} ({how})"
     rollout.stop(why)
     last = brief(done.output.strip().rpartition("\n")[2])
-    run.error = Error.of(
-        ConvergeError(f"{why}: {last}" if last else why, remedy="fix what the command reports, then run again")
-    )
+    run.error = Error.of(ConvergeError(f"{why}: {last}" if last else why, remedy=fix))

@@ -159,7 +159,7 @@ def test_a_driver_that_hangs_ends_in_a_result(tmp_path: Path) -> None:
     done = subprocess.run(["sh", "-c", script], timeout=scale.seconds(30), check=False)
     assert done.returncode == -9
     said = json.loads((tmp_path / "reconverge.json").read_text())
-    assert (said["outcome"], said["driver"], said["reason"][:10]) == ("failed", "580.1", "no end wit")
+    assert (said["outcome"], said["driver"], said["reason"][:27]) == ("failed", "580.1", "this run did not end within")
 
 
 def in_session(session: int) -> list[str]:

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gpuready.base.errors import ConvergeError
 from gpuready.base.places import Directory
 from gpuready.contract.check import skip, unknown
 from gpuready.contract.compare import Comparison
@@ -17,7 +19,7 @@ from gpuready.verbs.history.index import read
 from gpuready.verbs.history.show import document, human
 from gpuready.verbs.history.timeline import Timeline, Track, fold
 from tests.command import VALIDATOR
-from tests.report.test_report_runs import check, component
+from tests.report.test_report_runs import DOCKER, check, component
 from tests.verbs.history.kept import BAD, GOOD, NOW, OTHER_SPEC, at, keep, lost, node, xids
 
 
@@ -136,6 +138,26 @@ def test_a_remove_that_did_not_end_well_keeps_the_drift(outcome: str, tmp_path: 
     left.outcome = outcome
     keep(tmp_path, 3, "remove", left)
     assert {drift.since for drift in timeline(tmp_path).drifts} == {seconds(at(2))}
+
+
+def test_a_remove_that_failed_keeps_the_drift_of_what_it_did_not_remove(tmp_path: Path) -> None:
+    cdi = component(Comparison("cdi", True, "it differs", DOCKER.diff), changed=True)
+    for day, verb in ((1, "apply"), (2, "verify"), (3, "remove")):
+        made = node(changed=True) if verb == "apply" else node(differs=True)
+        made.components.append(replace(cdi, changed=verb != "verify"))
+        if verb == "remove":
+            made.fail(ConvergeError("docker: not removed"))
+        keep(tmp_path, day, verb, made)
+    assert {drift.component for drift in timeline(tmp_path).drifts} == {"docker"}
+
+
+def test_a_host_whose_turn_never_came_has_no_result(tmp_path: Path) -> None:
+    keep(tmp_path, 1, "verify", node(differs=True))
+    left = node(differs=True)
+    left.leave_out("not begun: gpu01 failed")
+    keep(tmp_path, 2, "apply", left)
+    (found,) = timeline(tmp_path).hosts
+    assert (found.last, found.verb, found.results) == (seconds(at(1)), "verify", 1)
 
 
 def test_a_remove_of_chosen_components_keeps_the_drift_of_others(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ class Docker(Component):
                 f"dockerd is started with {', '.join(sorted(set(clash)))}, which conflicts with the same key in "
                 f"{CONFIG}; remove the flag from the unit, or the key from the spec"
             )
-        keys = {f"{_FILE}{k}": dockerkeys.as_it_may_stand(document, k, v, state) for k, v in want.items()}
+        keys = {f"{_FILE}{k}": dockerkeys.value_to_write(document, k, v, state) for k, v in want.items()}
         meant = json_document.merge(document, {PLACES[k.removeprefix(_FILE)]: v for k, v in keys.items()})
         if why := dockerkeys.no_start(meant, state):
             raise NotComparable(f"{CONFIG}: {why}; it was not changed")
@@ -92,13 +92,13 @@ class Docker(Component):
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         document = daemon_json(state.files)
-        found = {f"{_FILE}{k}": dockerkeys.given(document, k) for k in PLACES}
-        flag = dockerkeys.alike(added_runtimes(dockerkeys.command(state)).get("nvidia"))
+        found = {f"{_FILE}{k}": dockerkeys.file_value(document, k) for k in PLACES}
+        flag = dockerkeys.canonical_path(added_runtimes(dockerkeys.command(state)).get("nvidia"))
         found[f"{_FILE}{PATH}"] = found[f"{_FILE}{PATH}"] or flag
         if isinstance(state.docker, Unknown):
             return found | {"docker.running": state.docker}
         if state.docker is not None:
-            found |= {f"{_RUNS}{k}": v for k, v in dockerkeys.runs(state, state.docker, document).items()}
+            found |= {f"{_RUNS}{k}": v for k, v in dockerkeys.running_values(state, state.docker, document).items()}
         return found
 
     def original(self, spec: NodeSpec, state: NodeState) -> Values:
@@ -199,7 +199,7 @@ def _document(state: NodeState) -> Document:
             f"To register the runtime by hand, add to {other}: {_BY_HAND}"
         )
     added = added_runtimes(command)
-    if "add-runtime" in flags(command) and dockerkeys.alike(added.get("nvidia")) != RUNTIME:
+    if "add-runtime" in flags(command) and dockerkeys.canonical_path(added.get("nvidia")) != RUNTIME:
         others = {name: {"path": path} for name, path in added.items() if name != "nvidia"}
         moved = json.dumps({**others, "nvidia": {"path": RUNTIME}})
         raise NotComparable(

@@ -51,23 +51,23 @@ PLACES: dict[str, tuple[str, ...]] = {
 FLAGS = {PATH: "add-runtime", DEFAULT: DEFAULT, LIVE: LIVE, SHM: SHM, CDI: "feature"}
 
 
-def given(document: Document, key: str) -> Value:
+def file_value(document: Document, key: str) -> Value:
     """Return the value of a key in daemon.json; None if it is absent."""
     here: Any = document
     for name in PLACES[key]:
         here = here.get(name) if isinstance(here, dict) else None
     if key == PATH:
-        return alike(here) if isinstance(here, str) else None
+        return canonical_path(here) if isinstance(here, str) else None
     if isinstance(here, (str, bool)):
         return here
     return None if here is None else json.dumps(here)
 
 
-def means(document: Document, key: str, state: NodeState) -> Value:
+def value_at_start(document: Document, key: str, state: NodeState) -> Value:
     """Return the value with which an engine runs that was started with this file."""
     if key == SHM:
         return configured_size(document)
-    value = given(document, key)
+    value = file_value(document, key)
     if key == CDI and value is None:
         return engine_version(state.docker, state.installed) >= CDI_BY_ITSELF
     by_itself: dict[str, Value] = {DEFAULT: "runc", LIVE: False}
@@ -100,10 +100,10 @@ def running_size(state: NodeState, document: Document) -> int | str:
     return "not known: daemon.json changed after Docker started"
 
 
-def runs(state: NodeState, engine: Engine, document: Document) -> dict[str, Value]:
+def running_values(state: NodeState, engine: Engine, document: Document) -> dict[str, Value]:
     """Return the running engine's values by key. ``document``: today's file."""
     return {
-        PATH: alike(engine.runtimes.get("nvidia")),
+        PATH: canonical_path(engine.runtimes.get("nvidia")),
         DEFAULT: engine.default_runtime,
         LIVE: engine.live_restore,
         SHM: running_size(state, document),
@@ -111,10 +111,10 @@ def runs(state: NodeState, engine: Engine, document: Document) -> dict[str, Valu
     }
 
 
-def as_it_may_stand(document: Document, key: str, value: Value, state: NodeState) -> Value:
+def value_to_write(document: Document, key: str, value: Value, state: NodeState) -> Value:
     """Return what the file should have for ``value``: its present content, even none, if that means the same."""
     meant = to_bytes(value) if key == SHM else value
-    return given(document, key) if means(document, key, state) == meant else value
+    return file_value(document, key) if value_at_start(document, key, state) == meant else value
 
 
 def command(state: NodeState) -> tuple[str, ...]:
@@ -148,7 +148,7 @@ def snippet(key: str, value: Any) -> str:
     return json.dumps(json_document.merge({}, {PLACES[key]: value}))[1:-1]
 
 
-def alike(path: str | None) -> str | None:
+def canonical_path(path: str | None) -> str | None:
     """Return one name for the different paths of the runtime."""
     return SAME.get(path, path) if path else None
 
@@ -179,12 +179,12 @@ def originals(state: NodeState) -> Values:
     now, then = daemon_json(state.files), before(state)
     found: dict[str, Value] = {}
     for key, values in ours.items():
-        was, meant = given(then, key), means(then, key, state)
-        if given(now, key) in values and any(value != was for value in values):
+        was, meant = file_value(then, key), value_at_start(then, key, state)
+        if file_value(now, key) in values and any(value != was for value in values):
             found[f"docker.{key}"] = was
             if isinstance(state.docker, Engine):
                 found[f"docker.running.{key}"] = meant
-    if found.get(f"docker.{PATH}", "") is None and found.get(f"docker.{DEFAULT}", given(now, DEFAULT)) == "nvidia":
+    if found.get(f"docker.{PATH}", "") is None and found.get(f"docker.{DEFAULT}", file_value(now, DEFAULT)) == "nvidia":
         # Docker does not start with a default runtime that is not there.
         found[f"docker.{DEFAULT}"] = None
         if isinstance(state.docker, Engine):
@@ -208,7 +208,7 @@ def _legible(state: NodeState, ours: dict[str, list[Value]]) -> bool:
         raise unusable(CONFIG, f"{e}; it contains gpuready's keys") from None
     kept = ledger.kept(state, CONFIG)
     if kept is None:
-        if any((says := given(now, key)) is not None and says in values for key, values in ours.items()):
+        if any((says := file_value(now, key)) is not None and says in values for key, values in ours.items()):
             raise NotComparable(
                 f"{CONFIG} contains gpuready's keys (listed in {OURS}), and its original is not in {KEPT}; "
                 "remove them by hand, then delete that record"

@@ -108,7 +108,7 @@ def install(
     # After an interrupted step, the file may already have the content to be loaded, which is not the final one.
     written = target != data or (bool(named) and load != data)
     # While the engine learns what the absence of a key will mean, the file has that value.
-    during = {k: [*v, dockerkeys.given(loaded, k), dockerkeys.given(merged, k)] for k, v in owned.items()}
+    during = {k: [*v, dockerkeys.file_value(loaded, k), dockerkeys.file_value(merged, k)] for k, v in owned.items()}
     texts = owned_keys.texts({CONFIG: during}, CONFIG, {}, record)
     recorded = state.text(OURS)
     script = DockerInstall(
@@ -148,8 +148,8 @@ def _has_cdi_still(state: NodeState, document: Document) -> bool:
     """Tell whether the engine still runs with gpuready's features.cdi, which only a restart can undo."""
     if not isinstance(state.docker, Engine) or CDI not in dockerkeys.owned(state):
         return False
-    runs = dockerkeys.runs(state, state.docker, document)[CDI]
-    return runs != dockerkeys.means(dockerkeys.before(state), CDI, state)
+    runs = dockerkeys.running_values(state, state.docker, document)[CDI]
+    return runs != dockerkeys.value_at_start(dockerkeys.before(state), CDI, state)
 
 
 def _exactly(state: NodeState, document: Document, merged: Document, *, ends: bool) -> bytes | None:
@@ -183,9 +183,9 @@ def _by_name(merged: Document, running: Values) -> _Named:
 def _record(state: NodeState, document: Document, merged: Document, configured: Values) -> dict[str, Value]:
     """Return which keys of daemon.json are gpuready's after this step. A key that somebody else changed is theirs."""
     before = dockerkeys.before(state) if ledger.kept(state, CONFIG) else document
-    still = {k: v for k, values in dockerkeys.owned(state).items() if (v := dockerkeys.given(merged, k)) in values}
+    still = {k: v for k, values in dockerkeys.owned(state).items() if (v := dockerkeys.file_value(merged, k)) in values}
     ours = still | dict(configured)
-    return {k: v for k, v in ours.items() if v is not None and v != dockerkeys.given(before, k)}
+    return {k: v for k, v in ours.items() if v is not None and v != dockerkeys.file_value(before, k)}
 
 
 def _undo(document: Document, keys: set[str], engine: Engine, state: NodeState) -> bytes:

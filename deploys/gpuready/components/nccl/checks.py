@@ -14,10 +14,10 @@ from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, w
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.network import hca, torch
-from gpuready.network.discovery import choose
 from gpuready.network.gid import taken
 from gpuready.network.nccl_settings import settings
 from gpuready.network.ports import Gid, Port, ports
+from gpuready.network.rdma_choice import choose
 
 _SET = re.compile(r"^(?P<file>[^:]+):.*?\b(?P<name>(?:TORCH_)?NCCL_[A-Z0-9_]+)=[\"']?(?P<value>[^\s\"';]*)")
 _OTHERS_MAY_READ = 0o004

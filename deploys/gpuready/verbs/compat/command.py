@@ -131,7 +131,7 @@ def _matrix(given: dict[str, Any]) -> int:
 
     traced = tuple(dict.fromkeys(given["trace"]))
     given["image"] = (*given["image"], *(name for name in traced if name not in given["image"]))
-    wanted = request("compat", part=PART, **{name: value for name, value in given.items() if name not in _OWN})
+    wanted = request("compat", **{name: value for name, value in given.items() if name not in _OWN})
     drivers = [""] if given["driver"] is None else [driver(one) for one in _drivers(given["driver"])]
     files = {name: _read(name, given) for name in given["image"] if is_here(name)}
     asked = [name for name in given["image"] if name not in files]
@@ -160,7 +160,7 @@ def _matrix(given: dict[str, Any]) -> int:
             seen = {name: (state.active, number) for number, name in enumerate(traced)}
             host.parts["images"] = tuple(
                 JudgedImage.of(
-                    replace(each, trace=trace(*seen[each.image], each.found, state.driver.loaded))
+                    replace(each, trace=trace(*seen[each.image], each.prediction, state.driver.loaded))
                     if each.image in seen
                     else each
                 )

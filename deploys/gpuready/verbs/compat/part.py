@@ -60,7 +60,7 @@ class JudgedImage(Part):
 
     @classmethod
     def of(cls, answer: Answer) -> JudgedImage:
-        found = answer.found
+        found = answer.prediction
         return cls(
             answer.image,
             found.verdict if found else None,

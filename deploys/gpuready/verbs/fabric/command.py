@@ -67,11 +67,10 @@ def command(pairs: str, tests: str | None, seconds: int, seed: int | None, **giv
     from gpuready.cli.online import online
     from gpuready.cli.request import request
     from gpuready.run.access import Work
-    from gpuready.verbs.fabric.part import PART
 
     way = pairing(pairs, random.SystemRandom().randrange(2**32) if seed is None else seed)
     named = [each for name in tests.split(",") for each in _named(name)] if tests is not None else WITH_RDMA
-    wanted = request("fabric", part=PART, **given)
+    wanted = request("fabric", **given)
     if len(wanted.entries) < 2:
         raise UsageError("fabric needs at least two hosts; one is chosen", remedy="add a host, or widen --limit")
     what = Wanted(way, tuple(dict.fromkeys(named)), seconds, automatic=tests is None)

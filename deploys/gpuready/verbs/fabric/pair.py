@@ -49,7 +49,7 @@ def _one(command: Command, end: End, host: Host) -> Answer:
         try:
             session = begin(stack, host, command, end, 0, "")
             session.hear("begin", limit=command.limit + _GRACE)
-            return answer(session, command)
+            return answer(session)
         except GpureadyError as e:
             return Answer(trouble=str(e))
 
@@ -60,21 +60,21 @@ def _both(ordered: tuple[Command, Command], ends: tuple[End, End], hosts: tuple[
             server = begin(stack, hosts[0], ordered[0], ends[0], FIRST_PORT, ordered[0].test.listens)
             word, port = server.hear("listening", "begin", limit=ordered[0].limit + _GRACE)
             if word == "begin":  # the server has already ended
-                return answer(server, ordered[0]), Answer()
+                return answer(server), Answer()
             number = port_of(port)
         except GpureadyError as e:
             return Answer(trouble=str(e)), Answer()
         try:
             client = begin(stack, hosts[1], ordered[1], ends[1], number, "")
             client.hear("begin", limit=ordered[1].limit + _GRACE)
-            theirs = answer(client, ordered[1])
+            theirs = answer(client)
         except GpureadyError as e:
             theirs = Answer(trouble=str(e))
         if theirs.rc != 0 or ordered[0].test.stays:  # no client will connect
             server.send(b"\n", limit=_GRACE)
         try:
             server.hear("begin", limit=ordered[0].limit + _GRACE)
-            return answer(server, ordered[0]), theirs
+            return answer(server), theirs
         except GpureadyError as e:
             return Answer(trouble=str(e)), theirs
 
@@ -113,7 +113,7 @@ def begin(stack: contextlib.ExitStack, host: Host, command: Command, end: End, p
     return stack.enter_context(Session(host, script, f"fabric {command.test.name}"))
 
 
-def answer(session: Session, command: Command) -> Answer:
+def answer(session: Session) -> Answer:
     """Read the answer of one end, after its line ``begin``."""
     runs = Records(session.records(_GRACE)).runs
     if "missing" in runs:

@@ -16,10 +16,10 @@ from gpuready.fabric import training
 from gpuready.fabric.checks import judge_host
 from gpuready.fabric.commands import TESTS, WITH_RDMA, WITHOUT_RDMA
 from gpuready.fabric.run import FabricRun
-from gpuready.network.discovery import choose
 from gpuready.network.links import Link, at_work, links, remarks, tcp_links
 from gpuready.network.nccl_settings import without_rdma
-from gpuready.network.tcp import choose_wires
+from gpuready.network.rdma_choice import choose
+from gpuready.network.tcp_choice import choose_wires
 from gpuready.result.model import CheckResult, HostResult
 
 if TYPE_CHECKING:

@@ -57,14 +57,17 @@ def _run(part: Part, host: Host, port: AsyncResult[int], sessions: list[Session]
     limit = part.command.limit + _GRACE
     patience = OPENING + _SILENCE  # sudo may take its time before the first beat
     try:
-        with gevent.Timeout(limit, ProbeError(f"no end within {limit} s")), contextlib.ExitStack() as stack:
+        with (
+            gevent.Timeout(limit, ProbeError(f"torchrun did not end within {limit} s")),
+            contextlib.ExitStack() as stack,
+        ):
             session = begin(stack, host, part.command, part.end, FIRST_PORT if first else 0, "tcp" if first else "")
             sessions.append(session)
             while True:
                 word, text = session.hear("beat", "listening", "ready", "begin", limit=patience)
                 patience = _SILENCE
                 if word == "begin":
-                    return answer(session, part.command)
+                    return answer(session)
                 if word == "listening":
                     port.set(port_of(text))
                 if word == "ready":

@@ -112,8 +112,9 @@ class Seen:
 
     ``statuses``: by kind and name, what is so after the run. ``texts``: why, of what is not good. ``differences``: of
     each component that was compared, what it has and what the spec wants, by key. ``converged``: the components that an
-    apply left as the spec wants them. ``removed``: those that a remove took back. ``events``: of the Xids, by number
-    and GPU, how many, and when the last one was (in seconds after the boot, and as a time).
+    apply left as the spec wants them. ``removed``: those that a remove took back, without those that failed or wait.
+    ``events``: of the Xids, by number and GPU, how many, and when the last one was (in seconds after the boot, and as a
+    time).
     """
 
     statuses: dict[str, str] = field(default_factory=dict)
@@ -155,7 +156,8 @@ def digest(data: bytes) -> Digest:
     hosts = {
         name: json.dumps(vars(_seen(found.verb, host)), separators=(",", ":"))
         for name, host in found.hosts.items()
-        if host.earlier is None  # apply --resume: an earlier result has it, and this run did not look
+        # apply --resume: an earlier result has it, and this run did not look; or its turn never came
+        if host.earlier is None and host.outcome != "not_attempted"
     }
     return Digest(found.ended, found.verb, found.exit_code, hosts)
 
@@ -178,7 +180,7 @@ def _why(data: bytes, error: ValidationError) -> str:
 
 def _seen(verb: str, host: _Host) -> Seen:
     made = Seen(spec=host.spec or "")
-    if host.outcome in OUTCOMES and host.outcome not in ("not_attempted", "skipped"):
+    if host.outcome in OUTCOMES and host.outcome != "skipped":
         made.statuses["host"] = UNREACHABLE if host.outcome == "unreachable" else REACHABLE
         if host.error is not None:
             made.texts["host"] = brief(str(host.error.get("message", "")), _TEXT)
@@ -191,19 +193,23 @@ def _seen(verb: str, host: _Host) -> Seen:
         for item in host.components:
             if item.applies or item.error is not None:
                 _compare(made, verb, host, item)
-    if verb == "remove" and host.outcome in ("ok", "changed"):
-        made.removed = [item.name for item in host.components]
+    if verb == "remove":
+        made.removed = [item.name for item in host.components if _closed(item) or not (item.diff or item.error)]
     if host.xids is not None:
         made.boot = host.xids.boot_id
         made.events = [(e.number, e.device, e.count, e.seconds, e.time) for e in host.xids.events]
     return made
 
 
+def _closed(item: _Component) -> bool:
+    """Whether the run closed the whole difference."""
+    return item.changed and not item.pending and item.error is None
+
+
 def _compare(made: Seen, verb: str, host: _Host, item: _Component) -> None:
     """What a component is like after the run."""
     subject = f"component {item.name}"
-    closed = verb == "apply" and item.changed and not item.pending and item.error is None
-    left = [] if closed else [each for each in item.diff if not each.done]
+    left = [] if verb == "apply" and _closed(item) else [each for each in item.diff if not each.done]
     if item.blocked:
         made.statuses[subject] = "blocked"
     elif left or item.error is not None:

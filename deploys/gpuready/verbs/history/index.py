@@ -26,7 +26,7 @@ from gpuready.base.places import Directory, Entry, Remote
 from gpuready.verbs.history.digest import MOST, Refused, Seen, digest
 
 #: Grows when the tables or what a digest holds change.
-_FORM = f"2 {__version__}"
+_FORM = f"3 {__version__}"
 _TABLES = """
 CREATE TABLE made (form TEXT NOT NULL);
 CREATE TABLE seen (id INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE);

@@ -23,9 +23,8 @@ Does not connect. Skipped hosts are listed with the reason. JSON has the complet
 def command(**given: Any) -> int:
     from gpuready.inventory import own_ssh_config
     from gpuready.inventory.listing import listed
-    from gpuready.verbs.inventory.part import PART
 
-    wanted = request("inventory", part=PART, secrets=False, **given)
+    wanted = request("inventory", secrets=False, **given)
     names = {entry.name: entry.connection.address for entry in wanted.entries if entry.connection.config is None}
     there = own_ssh_config.addresses(set(names.values()))
     run = Run("inventory")

@@ -89,10 +89,9 @@ def _hosts(
     from gpuready.cli.workload import nccl_settings
     from gpuready.fabric.launch import Job
     from gpuready.verbs.launch.lines import add_lines, check_address
-    from gpuready.verbs.launch.part import PART
 
     check_address(address)
-    wanted = request("launch hosts", part=PART, **given)
+    wanted = request("launch hosts", **given)
     run, found = nccl_settings(wanted, state)
     add_lines(run, wanted, Job(script, port, processes, address, handling), found)
     return wanted.deliver(run)

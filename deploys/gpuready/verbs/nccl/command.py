@@ -7,7 +7,7 @@ import click
 from gpuready.cli.options import STATE, HostVerb, nccl_options
 from gpuready.cli.request import request
 from gpuready.cli.workload import nccl_settings
-from gpuready.verbs.nccl.part import PART, Nccl
+from gpuready.verbs.nccl.part import Nccl
 
 _HELP = """Print the NCCL settings of each host: ports, GIDs and interface, or why they are unknown.
 
@@ -29,7 +29,7 @@ gpuready launch prints the lines that start a training with these settings.
 @STATE
 def command(state: str | None, **given: Any) -> int:
     """The exit code."""
-    wanted = request("nccl", part=PART, **given)
+    wanted = request("nccl", **given)
     run, found = nccl_settings(wanted, state)
     for host in run.hosts:
         if host.name in found:

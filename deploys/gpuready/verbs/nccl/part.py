@@ -8,8 +8,8 @@ from typing import Annotated
 from gpuready.base.host_list import hostlist
 from gpuready.base.part import OPTIONAL, Count, OneOf, Part
 from gpuready.fabric.launch import assignment
-from gpuready.network.discovery import Chosen, Refused
 from gpuready.network.nccl_settings import Settings
+from gpuready.network.rdma_choice import Chosen, Refused
 from gpuready.result.formats import FORMATS, VARIABLE_FORMATS
 from gpuready.result.model import HostResult, Run, VerbPart
 from gpuready.result.text import Painter, columns, grouped

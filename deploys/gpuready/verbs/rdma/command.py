@@ -15,7 +15,6 @@ from gpuready.cli.options import EXIT_CODES, HostVerb, probe_options
 from gpuready.cli.request import Request, request
 from gpuready.run.access import Work
 from gpuready.verbs.rdma.move_plan import Asked
-from gpuready.verbs.rdma.part import PART
 
 if TYPE_CHECKING:
     from gpuready.result.model import Run
@@ -111,7 +110,7 @@ def detach(container: str, device: str, netdev: str, yes: bool, dry_run: bool, *
 @probe_options
 def list_(**given: Any) -> int:
     """The exit code."""
-    wanted = request("rdma list", part=PART, **given)
+    wanted = request("rdma list", **given)
     return wanted.deliver(online(wanted, using=Work(_ACT, {"asked": Asked("list")})))
 
 
@@ -124,7 +123,7 @@ def _run(asked: Asked, given: dict[str, Any], *, yes: bool, dry_run: bool) -> in
             )
     if not dry_run:
         consent(f"rdma {asked.verb}", yes)
-    wanted = request(f"rdma {asked.verb}", part=PART, **given)
+    wanted = request(f"rdma {asked.verb}", **given)
 
     def act(wanted: Request, *, verb: str = "") -> Run:
         return online(wanted, verb=verb, using=Work(_ACT, {"asked": asked, "dry_run": verb == "plan"}))

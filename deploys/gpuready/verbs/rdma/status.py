@@ -5,7 +5,7 @@ import time
 from gpuready.components.nccl.spec import Nccl
 from gpuready.model.network import NetDevice, Network
 from gpuready.model.state import NodeState
-from gpuready.network.discovery import Chosen, choose
+from gpuready.network.rdma_choice import Chosen, choose
 from gpuready.verbs.rdma.facts import Look, Space
 from gpuready.verbs.rdma.part import Attached, Port, State
 from gpuready.verbs.rdma.place import same, same_here

@@ -53,8 +53,8 @@ def _work(fleet: Fleet, asked: Asked, dry_run: bool, host: Host) -> None:
     run.components = [ComponentResult.of(item)]
     if not plans:
         nothing_on_record(look, asked)
-    elif not item.found.diff:
-        run.notes += item.found.notes
+    elif not item.comparison.diff:
+        run.notes += item.comparison.notes
     elif dry_run:
         run.outcome = "would_change"
     else:

@@ -20,9 +20,8 @@ _HELP = """Read the nodes and print their states as JSON, with secrets masked. N
 def command(**given: Any) -> int:
     from gpuready.cli.online import only_read
     from gpuready.cli.request import request
-    from gpuready.verbs.record.part import PART
 
-    wanted = request("record", part=PART, default_output="json", **given)
+    wanted = request("record", default_output="json", **given)
     run = only_read(wanted, None)
     for host in run.hosts:
         if host.state is not None:

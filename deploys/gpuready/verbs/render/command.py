@@ -156,9 +156,8 @@ def _cloud_init(package: str, **given: Any) -> None:
 def _docker(state: str | None, **given: Any) -> int:
     from gpuready.cli.online import only_read
     from gpuready.verbs.render.docker import NoGpusError, arguments
-    from gpuready.verbs.render.part import PART
 
-    wanted = request("render docker", part=PART, **given)
+    wanted = request("render docker", **given)
     run = only_read(wanted, state)
     specs = {entry.name: entry.spec for entry in wanted.entries}
     for host in run.hosts:

@@ -29,9 +29,8 @@ Nothing changes. One probe reads the node's record, and compares the node with i
 def command(state: str | None, **given: Any) -> int:
     from gpuready.cli.online import recorded_or_online
     from gpuready.cli.request import request
-    from gpuready.verbs.status.part import PART
 
-    wanted = request("status", part=PART, **given)
+    wanted = request("status", **given)
     run = recorded_or_online(wanted, state)
     entries = {entry.name: entry for entry in wanted.entries}
     for host in run.hosts:

@@ -42,7 +42,6 @@ def command(state: str | None, passive: bool, level: str | None, seconds: int | 
     from gpuready.cli.online import online, recorded_or_online
     from gpuready.cli.request import request
     from gpuready.run.access import Work
-    from gpuready.verbs.verify.part import PART
 
     stress = level == "stress"
     if stress and (passive or state is not None):
@@ -51,7 +50,7 @@ def command(state: str | None, passive: bool, level: str | None, seconds: int | 
         raise UsageError("--seconds is for --level stress")
     if level and not stress:
         given["extra_vars"] = (*given["extra_vars"], (f"verify.level={level}", "--level"))
-    wanted = request("verify", part=PART, **given)
+    wanted = request("verify", **given)
     if stress:
         run = online(wanted, using=Work("gpuready.verbs.verify.stress:load", {"seconds": seconds or SECONDS}))
     else:

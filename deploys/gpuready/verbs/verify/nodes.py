@@ -1,4 +1,4 @@
-"""Load the GPUs of one idle node (templates/stress, or DCGM's diagnostic). No setting of the node changes."""
+"""Load the GPUs of one idle node, by templates/stress or a script like it. No setting of the node changes."""
 
 import re
 import time
@@ -10,7 +10,6 @@ from gpuready.base import resources
 from gpuready.base.records import Records
 from gpuready.contract.ignored_containers import words
 from gpuready.contract.smoke import ASK
-from gpuready.gpu.diag import LIMITS, Diagnosis, diagnosis
 from gpuready.gpu.stress import NO_TORCH, Node, node
 from gpuready.model.spec import NodeSpec
 from gpuready.operations.step import show
@@ -48,19 +47,14 @@ def run_stress(host: Host, spec: NodeSpec, seconds: int) -> Node:
         node=slurm,
         ignore=ignored,
     )
-    return node(_run(host, script, "stress", limit(seconds)))
+    return node(run_load(host, script, "stress", limit(seconds)))
 
 
-def run_diag(host: Host, spec: NodeSpec, level: int) -> Diagnosis:
-    """Run ``dcgmi diag`` at a level, if nothing uses the GPUs. Closing the session ends it."""
-    slurm, *ignored = words(spec)
-    script = resources.script("dcgm/diag", level=level, limit=LIMITS[level], node=slurm, ignore=ignored)
-    show(host, f"dcgmi diag -r {level}")
-    return diagnosis(_run(host, script, "dcgmi diag", LIMITS[level]))
+def run_load(host: Host, script: str, name: str, seconds: int) -> Mapping[str, tuple[int, str]]:
+    """Run a script that loads the GPUs for at most ``seconds``; show its phases; return its records.
 
-
-def _run(host: Host, script: str, name: str, seconds: int) -> Mapping[str, tuple[int, str]]:
-    """Run the script of a load that takes at most ``seconds``; show its phases; return its records."""
+    Closing the session ends the load.
+    """
     count_exec(host)
     with Session(host, script, name) as session:
         end = time.monotonic() + seconds + _AROUND

@@ -7,15 +7,17 @@ from datetime import date
 
 from pyinfra.api.host import Host
 
+from gpuready.components.dcgm import diag
+from gpuready.components.dcgm.diag import Diagnosis
 from gpuready.gpu import stress
-from gpuready.gpu.diag import Diagnosis, chosen_level, judge
 from gpuready.model.spec import NodeSpec
 from gpuready.operations import lock
 from gpuready.operations.node_state import node_state
+from gpuready.operations.step import show
 from gpuready.result.model import CheckResult, Run
 from gpuready.run.converge import components, look, run_checks
 from gpuready.run.fleet import Fleet
-from gpuready.verbs.verify.nodes import has_torch, run_diag, run_stress
+from gpuready.verbs.verify.nodes import has_torch, run_load, run_stress
 
 
 def load(fleet: Fleet, *, seconds: int) -> Run:
@@ -51,7 +53,7 @@ class _Measured:
             self._nodes[host.name] = stress.Node(skipped="hardware.gpus: none")
             self._diagnosed[host.name] = Diagnosis(skipped="hardware.gpus: none")
             return
-        level = chosen_level(spec, selected)
+        level = diag.chosen_level(spec, selected)
         if has_torch(spec) or level:
             lock.hold(host)
         if level and not spec.verify.torch:  # the image may be one without PyTorch, for the smoke test
@@ -60,7 +62,9 @@ class _Measured:
             self._nodes[host.name] = run_stress(host, spec, self._seconds)
         if level:
             self._diagnosed[host.name] = Diagnosis(unknown="the diagnostic did not end")  # if the connection breaks
-            self._diagnosed[host.name] = run_diag(host, spec, level)
+            show(host, f"dcgmi diag -r {level}")
+            runs = run_load(host, diag.script(spec, level), "dcgmi diag", diag.LIMITS[level])
+            self._diagnosed[host.name] = diag.diagnosis(runs)
         elif spec.dcgm.diag:
             self._diagnosed[host.name] = Diagnosis(skipped="dcgm was not chosen")
         lock.release(host)
@@ -73,5 +77,5 @@ class _Measured:
             said = spec.verify.model_dump(mode="json", exclude_defaults=True)
             result.parts |= {"stress": tuple(node.gpus), "verify": said}
             result.notes += filter(None, [stress.summary(node)])
-            diagnosed = judge(name, spec, self._diagnosed.get(name), date.today())
+            diagnosed = diag.judge(name, spec, self._diagnosed.get(name), date.today())
             result.checks += map(CheckResult.of, [*together.judge(name, spec, date.today()), diagnosed])

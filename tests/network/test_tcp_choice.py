@@ -9,7 +9,7 @@ from gpuready.model.network import NetDevice, Network
 from gpuready.model.spec import Nccl, NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.network.nccl_settings import cluster
-from gpuready.network.tcp import choose_wires, plugin_notes
+from gpuready.network.tcp_choice import choose_wires, plugin_notes
 from tests.network.gid_tables import sysfs
 
 

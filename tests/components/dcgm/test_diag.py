@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuready.base.errors import SpecErrors
+from gpuready.components.dcgm.diag import Diagnosis, chosen_level, diagnosis, judge
 from gpuready.contract.check import Verdict
-from gpuready.gpu.diag import Diagnosis, chosen_level, diagnosis, judge
 from gpuready.inventory.extra import Extra, extra_values
 from gpuready.inventory.hosts import load as load_hosts
 from gpuready.model.spec import NodeSpec
 
-CARDS = (Path(__file__).parents[1] / "data" / "stress" / "cards.csv").read_text("utf-8")
+CARDS = (Path(__file__).parents[2] / "data" / "stress" / "cards.csv").read_text("utf-8")
 UUIDS = [row.split(", ")[1] for row in CARDS.splitlines()]
 FIRST, SECOND = f"GPU 0 ({UUIDS[0]}, 0000:00:06.0)", f"GPU 1 ({UUIDS[1]}, 0000:00:07.0)"
 RULE = f"+--------+{'-' * 70}+\n"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from gpuready.components.nccl.spec import Nccl
 from gpuready.model.network import NetDevice, Network
 from gpuready.model.state import NodeState
-from gpuready.network.discovery import Choices, Chosen, Refused, choose
 from gpuready.network.ports import ports
+from gpuready.network.rdma_choice import Choices, Chosen, Refused, choose
 from tests.network.gid_tables import Table, sysfs, tables
 
 TABLES = tables()

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
+from gpuready.base import resources
 from gpuready.base.documents import DocumentError, read_json
 from gpuready.base.errors import brief
+from gpuready.contract import ignored_containers
 from gpuready.contract.check import Judged, Verdict, fail, gpu_count, passed, skip, unknown, waived, warn
 from gpuready.gpu.stress import Node, check
 from gpuready.gpu.stress_figures import Gpu, cards, dicts, lost, new_faults, several, why_not
@@ -46,6 +48,12 @@ class Diagnosis(Node):
 def chosen_level(spec: NodeSpec, selected: Set[str] | None) -> int | None:
     """Return the level of the diagnostic to run. ``selected``: the names of the components of this run (None: all)."""
     return spec.dcgm.diag if selected is None or "dcgm" in selected else None
+
+
+def script(spec: NodeSpec, level: int) -> str:
+    """Return the script that runs ``dcgmi diag`` at a level, if nothing uses the GPUs."""
+    slurm, *ignored = ignored_containers.words(spec)
+    return resources.script("dcgm/diag", level=level, limit=LIMITS[level], node=slurm, ignore=ignored)
 
 
 def diagnosis(runs: Mapping[str, tuple[int, str]]) -> Diagnosis:
