@@ -234,7 +234,7 @@ def test_the_workers_of_dask_get_the_interrupt(tmp_path: Path) -> None:
             with pytest.raises(HTTPError, match="404"):
                 urlopen(f"http://{place.ip}:{place.port}/health")
         cluster = Cluster(client, (), Access(), lambda host, what: None)
-        cluster._stop()
+        cluster._stop(signal.SIGTERM)
         limit = scale.Limit(30)
         while cluster._id not in worker._stopped:
             assert not limit.over()

@@ -70,7 +70,7 @@ def for_releases(by_driver: Mapping[str, Sequence[Answer]]) -> list[Answer]:
                 replace(each, image=", ".join(filter(None, (each.image, f"driver {release}"))))
                 for release, each in zip(by_driver, same, strict=True)
             ]
-        elif len(same) > 1 and first.found is not None:
+        elif len(same) > 1 and first.prediction is not None:
             text = f"the answer is the same for {' and '.join(by_driver)}, the oldest and the newest known release"
             joined.append(replace(first, notes=(*first.notes, text)))
         else:
