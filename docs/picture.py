@@ -31,7 +31,7 @@ _SPEC = {
 def plan(color: bool = False) -> str:
     """What ``gpuready plan`` prints for the recorded node."""
     with tempfile.TemporaryDirectory() as folder:
-        inventory = Path(folder) / "inventory.yaml"
+        inventory = Path(folder) / "hosts.yaml"
         inventory.write_text(json.dumps({"all": {"hosts": {"gpu01": {}}, "vars": {"gpuready": _SPEC}}}), "utf-8")
         words = [
             "plan",
@@ -46,7 +46,7 @@ def plan(color: bool = False) -> str:
             code = run(words)
     assert code == 0, code
     _, _, text = out.getvalue().partition("\n\n")  # without the head line, which has paths and seconds
-    return "$ gpuready plan -i inventory.yaml\n\n" + re.sub(r"\d+\.\d s$", "0.2 s", text, flags=re.M)
+    return "$ gpuready plan -i hosts.yaml\n\n" + re.sub(r"\d+\.\d s$", "0.2 s", text, flags=re.M)
 
 
 def picture() -> str:

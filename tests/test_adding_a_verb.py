@@ -16,7 +16,7 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """This checkout with the page's verb, and an inventory."""
     copy = tmp_path_factory.mktemp("copy")
     follow(PAGE, ("deploys", "templates", "tests/data/h200-mounted-driver"), copy)
-    (copy / "inventory.yaml").write_text("all: {hosts: {gpu01: {gpuready: {}}}}\n")
+    (copy / "hosts.yaml").write_text("all: {hosts: {gpu01: {gpuready: {}}}}\n")
     return copy
 
 

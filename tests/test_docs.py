@@ -198,7 +198,7 @@ def test_a_command_without_a_host_runs_as_shown(
     spec = {"hardware": {"gpus": 8}, "verify": {"image": "registry.example.com/train:1.4"}}
     spec |= {"monitoring": {"rdma_exporter": "textfile"}}
     hosts: dict[str, object] = {"gpu01.example.com": {}, "job": {}}
-    (tmp_path / "inventory.yaml").write_text(json.dumps({"all": {"hosts": hosts, "vars": {"gpuready": spec}}}))
+    (tmp_path / "hosts.yaml").write_text(json.dumps({"all": {"hosts": hosts, "vars": {"gpuready": spec}}}))
     recorded = json.loads((ROOT / "tests/data/h200-mounted-driver/state.json").read_text("utf-8"))
     states = {host: {"state": recorded} for host in hosts}
     for document, result in (("before.json", "would-change.json"), ("after.json", "plan-h200.json")):
@@ -229,7 +229,7 @@ def test_ansible_converts_an_ini_inventory(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     program = Path(sys.executable).parent / "ansible-inventory"
     subprocess.run([program, *shlex.split(line)[1:]], check=True, capture_output=True)
-    hosts = load(["inventory.yaml"]).chosen
+    hosts = load(["hosts.yaml"]).chosen
     assert [(host.name, host.spec.hardware.gpus) for host in hosts] == [("gpu01", 8), ("gpu02", 8)]
     assert [host.connection.user for host in hosts] == ["ops", "ops"]
 
@@ -302,7 +302,7 @@ def test_yaml_of_a_page_is_a_valid_inventory_or_spec(
         text = yaml.safe_dump({"all": {"hosts": {"gpu01": {}}, "vars": {"gpuready": spec, "rack": "r1"}}})
     elif "hosts" not in text:  # a second -i has them
         text = yaml.safe_dump({"all": {"hosts": {"gpu01": {}}, **value["all"]}})
-    path = tmp_path / "inventory.yaml"
+    path = tmp_path / "hosts.yaml"
     path.write_text(text)
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist" / "torch-2.2.1-cp310-cp310-linux_x86_64.whl").touch()
@@ -318,11 +318,11 @@ def test_a_header_from_a_file_or_a_command_needs_the_option_that_the_page_names(
     (spec,) = (text for text in blocks(page, "yaml") if "header: env:" in text)
     (value,) = yaml.safe_load(spec)["torch_wheels"]
     hosts = {"gpu01": {"gpuready": {"torch_wheels": [value | {"header": header}]}}}
-    Path("inventory.yaml").write_text(yaml.safe_dump({"all": {"hosts": hosts}}))
+    Path("hosts.yaml").write_text(yaml.safe_dump({"all": {"hosts": hosts}}))
     Path("mirror-header").write_text("Authorization: Bearer secret")
     with pytest.raises(SpecErrors, match=r"--allow-(read|exec)"):
-        load(["inventory.yaml"])
+        load(["hosts.yaml"])
     apply = [each.argv for each in commands(page) if "--allow" in each.line][number]
-    assert apply[:3] == ["apply", "-i", "inventory.yaml"]
+    assert apply[:3] == ["apply", "-i", "hosts.yaml"]
     option, *words = apply[3:]
-    assert load(["inventory.yaml"], allow_read=words, allow_exec=option == "--allow-exec").chosen
+    assert load(["hosts.yaml"], allow_read=words, allow_exec=option == "--allow-exec").chosen

@@ -8,7 +8,7 @@ from pathlib import Path
 import paramiko
 import pytest
 
-from gpuready.inventory.extra import Extra, extra_values
+from gpuready.inventory.extra import Extra
 from gpuready.inventory.hosts import load
 from tests.command import gpuready, write_hosts
 from tests.hostile.server import Server
@@ -91,7 +91,7 @@ def test_a_reference_on_the_command_line_needs_no_other_permission(
     )
     with pytest.raises(Exception, match=r"hosts.yaml:1: toolkit.repo.proxy: .* --allow-read env:ONLY_FOR_THIS_PROXY"):
         load([path])
-    given = extra_values([Extra("toolkit.repo.proxy=env:ONLY_FOR_THIS_PROXY")])
+    given = [Extra("toolkit.repo.proxy=env:ONLY_FOR_THIS_PROXY")]
     assert load([path], extra=given).chosen[0].spec.toolkit.repo.proxy == "env:ONLY_FOR_THIS_PROXY"
 
 

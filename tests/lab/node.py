@@ -165,7 +165,7 @@ class Node(ABC):
     def inventory(self, **gpuready: object) -> Path:
         """Write an inventory of this node alone; keywords are laid over the lab's `gpuready` settings."""
         settings = inventory.settings(repository.shared().settings(), gpuready)
-        path = self.home / "inventory.yaml"
+        path = self.home / "hosts.yaml"
         path.write_text(inventory.text([(self.name, self.address)], settings), "utf-8")
         return path
 

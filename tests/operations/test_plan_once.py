@@ -139,7 +139,7 @@ def test_operations_probe_again_when_the_node_may_have_changed(
         add_op(state, operation, **arguments)
     state.set_stage(StateStage.Execute)
     run_ops(state)
-    assert (state.results[host].ops, sent) == (len(operations), ["record"] * probes)
+    assert (state.results[host].ops, sent) == (len(operations), ["probe"] * probes)
 
 
 def test_the_probe_alone_is_one_exec_whatever_the_spec(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,6 +156,6 @@ def test_the_probe_alone_is_one_exec_whatever_the_spec(monkeypatch: pytest.Monke
     state = State(Inventory((["@local"], {})), Config())
     (host,) = state.inventory
     begin(host, Context(WANTED))
-    assert module.probed(host).systemd and sent == ["record"]
+    assert module.probed(host).systemd and sent == ["probe"]
     sent.clear()
     assert module.node_state(host).systemd and sent == ["probe", "look"]

@@ -29,7 +29,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
     """A directory with an inventory, and a gpuready that reads recorded states. The last result must have all hosts."""
     spec = {"maintenance": {"spread_by": "rack"}}
     hosts = {name: {"rack": rack, "gpuready": spec} for name, rack in RACKS.items()}
-    for name in ("hosts.yaml", "inventory.yaml"):
+    for name in ("hosts.yaml",):
         (tmp_path / name).write_text(json.dumps({"all": {"hosts": hosts}}))
     recorded = NodeState.model_validate_json((ROOT / "tests/data/h200-mounted-driver/state.json").read_bytes())
     write_states(tmp_path / "states.json", dict.fromkeys(RACKS, recorded))

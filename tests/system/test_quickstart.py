@@ -31,7 +31,7 @@ def inventory(node: Machine) -> str:
 
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
 def test_its_commands_do_what_the_page_shows(page: str, machine: MachineFactory, tmp_path: Path) -> None:
-    (tmp_path / "inventory.yaml").write_text(inventory(machine()))
+    (tmp_path / "hosts.yaml").write_text(inventory(machine()))
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     (tmp_path / "home").mkdir()
     environment = {**os.environ, "HOME": str(tmp_path / "home"), "NO_COLOR": "1"}

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from gpuready.base.errors import SpecErrors
 from gpuready.components.dcgm.diag import Diagnosis, chosen_level, diagnosis, judge
 from gpuready.contract.check import Verdict
-from gpuready.inventory.extra import Extra, extra_values
+from gpuready.inventory.extra import Extra
 from gpuready.inventory.hosts import load as load_hosts
 from gpuready.model.spec import NodeSpec
 
@@ -206,4 +206,4 @@ def test_a_hostile_document_is_refused(out: str) -> None:
 @pytest.mark.parametrize("level", ["0", "5", "high"])
 def test_levels_are_1_to_4(level: str) -> None:
     with pytest.raises(SpecErrors, match=r"dcgm\.diag.*1 \(seconds\)"):
-        load_hosts(["a,"], extra=extra_values([Extra(f"dcgm.diag={level}", "-e")]))
+        load_hosts(["a,"], extra=[Extra(f"dcgm.diag={level}", "-e")])
