@@ -59,7 +59,7 @@ def plan(fleet: Fleet, *, verb: str = "plan", batch: str = "", removing: bool = 
     command line (:mod:`gpuready.contract.rollout`).
     """
     read = probed if verb == "status" else node_state
-    fleet.remembers = lambda result: verb in ("probe", "status")  # their answer is made of the states
+    fleet.remembers = lambda result: verb in ("record", "status")  # their answer is made of the states
 
     def work(run: Run) -> None:
         fleet.each(partial(look, fleet, verb, read, _load(removing)))
