@@ -16,7 +16,7 @@ ORDER = (70, 130, 64, 5, 1, 4, 6, 3, 7, 2, 74, 0)
 MEANING = {
     0: "success",
     1: "a host failed; plan: a host cannot be converged",
-    2: "plan --detailed-exitcode: there are changes",
+    2: "plan, status --detailed-exitcode: a host differs from its spec",
     3: "; ".join(f"{name}: {verb.code_3}" for name, verb in VERBS.items() if verb.code_3),
     4: "a host is unreachable",
     5: "the inventory or a spec is invalid, or no host matched; report: a document cannot be read",
@@ -43,7 +43,7 @@ _BAD_OF_OTHERS = ("fail", "unknown")
 
 
 def exit_code(run: Run, *, detailed: bool = False) -> int:
-    """The run's exit code; ``detailed`` is plan's ``--detailed-exitcode``."""
+    """The run's exit code; ``detailed``: with ``--detailed-exitcode``."""
     codes = {0}
     if run.error is not None:
         codes.add(run.error.exit_code)
@@ -59,7 +59,7 @@ def _of_host(verb: str, host: HostResult, detailed: bool) -> set[int]:
         "unreachable": {4},
         "not_attempted": {6},
         "pending": {7},
-        "would_change": {2} if verb == "plan" and detailed else {3} if verb == "verify" else {0},
+        "would_change": {2} if detailed else {3} if verb == "verify" else {0},
     }.get(host.outcome, {0})
     if host.outcome == "failed" and host.error is not None:
         codes = codes | {host.error.exit_code}

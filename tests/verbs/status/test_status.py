@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -208,7 +209,10 @@ def test_of_recorded_states(tmp_path: Path, exits: Exits) -> None:
     states.write_text(json.dumps({"schema": "gpuready/result/1", "hosts": {"a": {"state": state}}}))
     argv = ["status", "-i", str(hosts), "--state", str(states)]
     found = exits(6, *argv, "--output", "json").document  # of b there is no state
-    assert (found["hosts"]["a"]["outcome"], found["hosts"]["a"]["checks"], found["batches"]) == ("ok", [], [])
+    assert (found["hosts"]["a"]["outcome"], found["hosts"]["a"]["checks"], found["batches"]) == ("would_change", [], [])
+    told = exits(0, *argv, "--limit", "a").out
+    assert re.search(r"^a  differs ", told, re.M) and told.endswith("OK: 1 node differs\n")
+    assert "exit 2 (plan, status --detailed-exitcode" in exits(2, *argv, "--limit", "a", "--detailed-exitcode").out
     assert found["hosts"]["a"]["status"]["record"]["by"] == "ops@ci" and "status" not in found["hosts"]["b"]
     assert found["hosts"]["a"]["status"]["spec_changed"] is False
     assert "changed since" in exits(0, *argv, "--limit", "a", "-e", "memlock=auto").out

@@ -26,7 +26,8 @@ Nothing changes. One probe reads the node's record, and compares the node with i
 @click.command("status", cls=HostVerb, help=_HELP)
 @status_options
 @STATE
-def command(state: str | None, **given: Any) -> int:
+@click.option("--detailed-exitcode", is_flag=True, help="Exit 2 if a node differs from its spec.")
+def command(state: str | None, detailed_exitcode: bool, **given: Any) -> int:
     from gpuready.cli.online import recorded_or_online
     from gpuready.cli.request import request
 
@@ -36,7 +37,7 @@ def command(state: str | None, **given: Any) -> int:
     for host in run.hosts:
         _reduce(host, entries[host.name])
     run.batches = []
-    return wanted.deliver(run)
+    return wanted.deliver(run, detailed=detailed_exitcode)
 
 
 def _reduce(host: HostResult, entry: HostEntry) -> None:
@@ -51,4 +52,6 @@ def _reduce(host: HostResult, entry: HostEntry) -> None:
             entry.spec, state, release=__version__, differs=differs, blocked=blocked, undecided=host.reason
         )
         host.parts["status"] = status
+        if differs or blocked:
+            host.outcome = "would_change"
         host.notes += [text for text in (status.problem, host.reason and f"not compared: {host.reason}") if text]

@@ -11,7 +11,7 @@ from gpuready.base.facts import Facts
 from gpuready.contract.node_record import Record
 from gpuready.result.formats import LISTING_FORMATS
 from gpuready.result.model import Run, VerbPart
-from gpuready.result.text import Painter, columns
+from gpuready.result.text import Painter, columns, count
 
 _HEAD = ("HOST", "LAST APPLY", "BY", "GPUREADY", "SPEC", "DRIVER", "NOW")
 _COLORS = {"failed": "red", "pending": "yellow"}
@@ -51,6 +51,19 @@ class StatusPart(VerbPart):
             return
         styles = ["bold", *(_COLORS.get(status.outcome or "", "") for _, status in hosts)]
         yield list(map(paint, styles, columns([_HEAD, *rows])))
+
+    def tally(self, run: Run) -> str:
+        """How many nodes match their spec. Empty if a node was not read: its outcome counts."""
+        found = [host.parts["status"] for host in run.hosts if "status" in host.parts]
+        if not found or len(found) < len(run.hosts):
+            return ""
+        differ = sum(bool(each.differs or each.blocked) for each in found)
+        left = sum(bool(each.undecided) for each in found)
+        same = len(found) - differ - left
+        words = [f"{count(same, 'node')} {'matches its' if same == 1 else 'match their'} spec"] if same else []
+        words += [f"{count(differ, 'node')} {'differs' if differ == 1 else 'differ'}"] if differ else []
+        words += [f"{count(left, 'node')} not compared"] if left else []
+        return ", ".join(words)
 
 
 PART = StatusPart(
