@@ -56,6 +56,11 @@ USAGE: tuple[tuple[list[str], str], ...] = (
     (["pln", "-i", "HOSTS"], "did you mean 'plan'?"),
     (["status"], "no inventory: -i is missing"),
     (["doctor"], "fix:     gpuready verify"),
+    (["init", "--force"], "gpuready init --help"),
+    (["launch", "slurm", "--limit", "gpu01"], "-i is missing"),
+    (["render", "gpu-operator", "-e", "hardware.gpus=8"], "-i is missing"),
+    (["explain", "memlock", "--limit", "gpu01"], "explain reads no host without -i"),
+    (["report", "RESULT", "--max-age", "1m"], "--max-age is for a directory or URL"),
     (["apply", "--check"], "fix:     gpuready plan shows what apply would change"),
     (["plan", "-u", "root"], "fix:     -e ansible_user=NAME"),
     (["apply", "-f", "5"], "fix:     --parallel NUMBER"),
@@ -112,6 +117,19 @@ def test_hosts_yaml_of_this_directory_is_the_inventory(
     assert "-i is missing, and there is no hosts.yaml here" in told and "gpuready init writes hosts.yaml" in told
 
 
+def test_what_follows_two_hyphens_belongs_to_the_script(tmp_path: Path, exits: Exits) -> None:
+    script = ("--", "train.py", "--history", str(tmp_path / "history"), "--output", f"json:{tmp_path}/out.json")
+    exits(5, "launch", "hosts", "-i", "nofile.yaml", *script)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_explain_reads_no_host_because_of_a_variable(
+    inventory: Path, monkeypatch: pytest.MonkeyPatch, exits: Exits
+) -> None:
+    monkeypatch.setenv("GPUREADY_INVENTORY", str(inventory))
+    assert "memlock" in exits(0, "explain", "memlock").out
+
+
 def test_an_address_needs_no_comma(exits: Exits) -> None:
     assert exits(0, "plan", "-i", "198.18.0.6", "-i", "2001:db8::7", "--list-hosts").out == "198.18.0.6\n2001:db8::7\n"
     assert "with a comma: -i gpu01," in exits(5, "plan", "-i", "gpu01").err
@@ -125,7 +143,7 @@ def test_a_bare_command_prints_its_help_and_is_64(argv: list[str], exits: Exits)
 
 @pytest.mark.parametrize(("argv", "words"), USAGE, ids=lambda value: " ".join(value) if isinstance(value, list) else "")
 def test_usage_errors_are_64_and_valid_json(argv: list[str], words: str, inventory: Path, exits: Exits) -> None:
-    argv = [str(inventory) if word == "HOSTS" else word for word in argv]
+    argv = [{"HOSTS": str(inventory), "RESULT": f"{inventory.parent}/result.json"}.get(word, word) for word in argv]
     told = exits(64, *argv)
     assert words in told.err and told.err.startswith("error: ") and "Traceback" not in told.err
     assert told.out == "" or argv[0] == "record" or "jsonl" in argv

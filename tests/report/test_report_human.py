@@ -21,6 +21,7 @@ from gpuready.result.text import printable
 from tests.report.test_report_runs import (
     CODES,
     DOCKER,
+    NO_ROUTE,
     NO_RUNTIME,
     STUB,
     TOOLKIT,
@@ -66,6 +67,16 @@ def test_the_hosts_to_repeat_it_on_are_shown_whole() -> None:
     for made in hosts:
         graph.add_host(made.name, graph.groups["ungrouped"], Where("test"))
     assert option == "--limit" and select(graph, [pattern], []) == [made.name for made in hosts[::3]]
+
+
+def test_the_next_command_has_the_options_of_this_one_and_no_mask() -> None:
+    made = run("plan", differing("gpu01"), differing("gpu02"), host("gpu03", "unreachable", error=NO_ROUTE))
+    made.limit = ("gpu0[1-3]", "!gpu07")
+    told = human(made, 0)
+    assert "next:    gpuready apply -i hosts.yaml --limit 'gpu0[1-3]' --limit '!gpu07'\n" in told
+    assert "again:   --limit gpu03 instead of --limit 'gpu0[1-3]' --limit '!gpu07'\n" in told
+    made.choice = "-i hosts.yaml -e ansible_become_password=env:GPUREADY_SUDO"
+    assert "next:" not in human(made, 0)
 
 
 def test_after_a_confirmed_plan_the_differences_are_not_shown_again() -> None:

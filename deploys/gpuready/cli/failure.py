@@ -3,6 +3,7 @@
 The command line may be what is wrong, so the wanted outputs are read from it leniently, without click.
 """
 
+import re
 import sys
 from collections.abc import Sequence
 
@@ -98,9 +99,14 @@ OTHERS = {
 
 
 def _other_option(error: click.ClickException) -> UsageError | None:
-    name = error.option_name if isinstance(error, click.NoSuchOption) else ""
-    remedy = next((remedy for names, remedy in OTHERS.items() if name in names), "")
-    return UsageError(f"no option {name}", remedy=remedy) if remedy else None
+    """What to use in place of an option of another program, if this command has it."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return None
+    remedy = next((remedy for names, remedy in OTHERS.items() if error.option_name in names), "")
+    ours = re.match(r"(-[\w-]+)", remedy)
+    if not remedy or (ours and not any(ours[1] in param.opts for param in error.ctx.command.params)):
+        return None
+    return UsageError(f"no option {error.option_name}", remedy=remedy)
 
 
 def _remedy(argv: Sequence[str], error: click.ClickException) -> str:

@@ -154,12 +154,26 @@ _consent, _hosts, _connection, _output = map(_shared, (CONSENT, HOSTS, CONNECTIO
 COLOR = _output("--color", type=click.Choice(["auto", "always", "never"]), default="auto",
                      help="auto (default): only on a terminal, and not if NO_COLOR is set.",
                      **_environment("COLOR"))  # fmt: skip
+#: Read without ``-i``, if it is in the current directory.
+INVENTORY = "hosts.yaml"
+_SOURCES = (
+    "Ansible YAML, INI or JSON file, directory, executable that prints JSON, - (stdin), host list (admin@10.0.0.7,), "
+    "ssh:PATTERN (hosts in ~/.ssh/config), @local (this machine), or the URL of a file "
+    "(https://HOST/FILE#sha256=HEX). Repeatable."
+)
+
+
+def _default(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    return value if value or ctx.resilient_parsing or not Path(INVENTORY).is_file() else (INVENTORY,)
+
+
+def _inventory(more: str, callback: Callable[..., Any] | None = None) -> Callable[[F], F]:
+    return _hosts("-i", "--inventory", multiple=True, metavar="INVENTORY", shell_complete=complete.inventories,
+                  help=f"{_SOURCES} {more}", callback=callback, **_environment("INVENTORY"))  # fmt: skip
+
+
 _HOSTS = (
-    _hosts("-i", "--inventory", multiple=True, metavar="INVENTORY", shell_complete=complete.inventories,
-                 help="Ansible YAML, INI or JSON file, directory, executable that prints JSON, - (stdin), host "
-                 "list (admin@10.0.0.7,), ssh:PATTERN (hosts in ~/.ssh/config), @local (this machine), or the URL of a "
-                 "file (https://HOST/FILE#sha256=HEX). Default: hosts.yaml in this directory. Repeatable.",
-                 **_environment("INVENTORY")),
+    _inventory(f"Default: {INVENTORY} in this directory.", _default),
     _hosts("-l", "--limit", multiple=True, metavar="PATTERN", shell_complete=complete.patterns, callback=_named,
                  help="Only these hosts: name, range, group, glob, !exclude. Repeatable.", **_environment("LIMIT")),
     _hosts("-e", "--extra-vars", multiple=True, metavar="KEY=VALUE", callback=_placed,
@@ -294,6 +308,8 @@ change_options = _all(*_CONSENT, _MAX_FAIL, _AFTER_BATCH)
 probe_options = _all(*_HOSTS, _OUTPUT, _HISTORY, *_REACH, _NO_SHARD)
 #: The same, for verbs that read each node by itself.
 each_options = _all(*_SHARDED, _OUTPUT, _HISTORY, *_REACH)
+#: The same, for verbs that do something else without an inventory.
+if_named_options = _all(_inventory("Without it, no host is read."), *_SHARDED[1:], _OUTPUT, _HISTORY, *_REACH)
 status_options = _all(*_SHARDED, output(LISTING_FORMATS), _HISTORY, *_REACH)
 nccl_options = _all(*_HOSTS, output((*FORMATS, *VARIABLE_FORMATS)), _HISTORY, *_REACH, _NO_SHARD)
 fabric_options = _all(*_HOSTS, output(MATRIX_FORMATS), _HISTORY, *_REACH, *_WORKERS, _NO_SHARD)

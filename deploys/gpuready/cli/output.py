@@ -116,6 +116,7 @@ def _named(target: Target, run: Run) -> Target:
 
 def given(argv: Sequence[str], option: str) -> list[str]:
     """The values of an option, as far as they can be told from a command line that may be wrong."""
+    argv = argv[: argv.index("--")] if "--" in argv else argv  # what follows is the user's script
     values = [word for before, word in itertools.pairwise(argv) if before == option]
     return values + [word.removeprefix(f"{option}=") for word in argv if word.startswith(f"{option}=")]
 

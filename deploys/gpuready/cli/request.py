@@ -7,12 +7,12 @@ import json
 import shlex
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuready import __version__
 from gpuready.base.errors import UsageError, did_you_mean
 from gpuready.base.fields import BATCH
+from gpuready.cli.options import INVENTORY
 from gpuready.cli.output import Target, deliver, kept, targets, tell_skipped
 from gpuready.cli.parts import part_of
 from gpuready.contract.component import Disruption
@@ -28,17 +28,14 @@ if TYPE_CHECKING:
     from gpuready.run.journal import Journal
 
 
-#: Read without ``-i``, if it is in the current directory.
-INVENTORY = "hosts.yaml"
-
-
 @dataclass(frozen=True)
 class Request:
     """What was asked for: the hosts, the components (None: all), what may happen, and where the result goes.
 
     ``skipped``: hosts that were not chosen. ``part``: what the verb adds to the result. ``shard``: the one that has
     these hosts. ``share``: its part of each budget. ``journal``: where apply stores what becomes of each host, and has
-    the hosts that an earlier run did. ``choice``: the options that chose the hosts, as shell words.
+    the hosts that an earlier run did. ``choice``: the options that chose the hosts, as shell words,
+    without ``limit``.
     """
 
     verb: str
@@ -63,6 +60,7 @@ class Request:
     after_batch: str = ""
     journal: Journal | None = None
     choice: str = ""
+    limit: tuple[str, ...] = ()
 
     def complete(self, run: Run) -> Run:
         """Add what only the command line knows: the source, the verb's part, the shard, and who was not chosen."""
@@ -70,7 +68,7 @@ class Request:
         if self.shard is not None and self.share.of > 1 and run.verb in ("plan", "apply", "remove"):
             run.shard = replace(self.shard, budgets=self._budgets())
         run.leave_alone(self.skipped)
-        run.choice = self.choice
+        run.choice, run.limit = self.choice, self.limit
         return run
 
     def _budgets(self) -> tuple[str, ...]:
@@ -122,12 +120,10 @@ def request(
     the inventory refers to it. ``reach``: the other fields of the request.
     """
     if not inventory:
-        if not Path(INVENTORY).is_file():
-            raise UsageError(
-                f"no inventory: -i is missing, and there is no {INVENTORY} here",
-                remedy=f"gpuready {verb} -i FILE, or -i admin@10.0.0.7, for one host; gpuready init writes {INVENTORY}",
-            )
-        inventory = (INVENTORY,)
+        raise UsageError(
+            f"no inventory: -i is missing, and there is no {INVENTORY} here",
+            remedy=f"gpuready {verb} -i FILE, or -i admin@10.0.0.7, for one host; gpuready init writes {INVENTORY}",
+        )
     if host is not None and not host.strip(" ,:"):
         raise UsageError(f"{verb}: HOST is empty", remedy="a name, a group or a pattern of the inventory")
     if batch and not BATCH.fullmatch(batch):
@@ -173,14 +169,14 @@ def request(
     if mine is not None:
         chosen = tuple(entry for entry in chosen if mine.hosts[entry.name] == number)
         skipped = skipped if number == 1 else ()  # nothing is done on them
-    options = {"-i": inventory, "--limit": limit, "-e": [text for text, _ in extra_vars], "--allow-read": allow_read}
+    options = {"-i": inventory, "-e": [text for text, _ in extra_vars], "--allow-read": allow_read}
     options |= {"--shard": [shard] if shard else [], "--only": only, "--skip": skip}
     choice = [word for name, values in options.items() for value in values for word in (name, value)]
     choice += [name for name, on in (("--ansible", ansible), ("--allow-exec", allow_exec)) if on]
     return Request(
         verb, tuple(inventory), chosen, skipped, selected, outputs, color, Disruption[allow_disruption],
         batch, max_fail, part, mine, share, workers=where,
-        choice=shlex.join(choice), **reach,
+        choice=shlex.join(choice), limit=tuple(limit), **reach,
     )  # fmt: skip
 
 

@@ -20,6 +20,11 @@ from gpuready.result.model import HostResult, Run
 _KEYS = {"image": "verify.image", "gpus": "hardware.gpus"}
 
 
+def chooses(given: Mapping[str, Any]) -> bool:
+    """Tell whether the command line chooses hosts. Without them, there are placeholders or defaults."""
+    return any(given[name] for name in ("inventory", "limit", "extra_vars"))
+
+
 def agreed(entries: Sequence[HostEntry], path: str | None) -> tuple[Workload, list[NodeState]]:
     """Return what a pod needs, and the states that were read. ``path``: the recorded states; None for placeholders.
 

@@ -9,6 +9,7 @@ from collections import Counter
 from gpuready.base.host_list import hostlist
 from gpuready.result import blocks
 from gpuready.result.exitcode import counts, meaning
+from gpuready.result.mask import mask_text
 from gpuready.result.model import HostResult, Run
 from gpuready.result.text import Painter, columns, count
 
@@ -86,11 +87,13 @@ def next_lines(run: Run) -> list[str]:
         following = "verify"
     elif run.verb == "verify" and any(host.outcome == "would_change" for host in run.hosts):
         following = "plan"
-    found = [f"next:    gpuready {following} {run.choice}"] if following else []
+    limits = "".join(f" --limit {shlex.quote(each)}" for each in run.limit)
+    found = [f"next:    gpuready {following} {run.choice}{limits}"] if following else []
     bad = [host.name for host in run.hosts if host_style(run, host) == "red"]
     if bad and len(bad) < len(run.hosts):
-        found.append(f"again:   --limit {shlex.quote(hostlist(bad, whole=True))}")
-    return found
+        instead = f" instead of{limits}" if limits else ""
+        found.append(f"again:   --limit {shlex.quote(hostlist(bad, whole=True))}{instead}")
+    return [line for line in found if mask_text(line) == line]  # one with a mask in it cannot be copied
 
 
 def ending(run: Run, code: int, paint: Painter) -> str:

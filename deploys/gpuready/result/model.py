@@ -520,7 +520,8 @@ class Run(Summary):
     document. ``part``: that of the verb. ``how_to_manage``: what to write so that gpuready manages the unmanaged hosts.
     ``diff_shown``: a person has seen the differences. ``removing``: away from the spec (``remove``, and its dry run).
     ``selected``: the components that were chosen (None: all). ``recorded``: it is of recorded states, not of nodes as
-    they are. ``choice``: the options that chose the hosts, as shell words; empty if no command line did.
+    they are. ``choice``: the options that chose the hosts, as shell words, without ``limit``, the values of
+    --limit; empty if no command line did.
     """
 
     verb: str
@@ -534,6 +535,7 @@ class Run(Summary):
     selected: frozenset[str] | None = None
     recorded: bool = False
     choice: str = ""
+    limit: tuple[str, ...] = ()
 
     @property
     def level(self) -> LevelName | None:

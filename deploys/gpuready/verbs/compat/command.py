@@ -12,7 +12,7 @@ from gpuready.base.errors import UsageError, did_you_mean
 from gpuready.base.versions import Version, dotted, driver, numbers
 from gpuready.cli.complete import files
 from gpuready.cli.main import held
-from gpuready.cli.options import STATE, Verb, each_options
+from gpuready.cli.options import STATE, Verb, if_named_options
 from gpuready.cli.output import deliver, targets
 from gpuready.compat.answer import answers, for_releases
 from gpuready.cuda import tables
@@ -98,7 +98,7 @@ _UNASKED = (
     "entrypoint), and show which libcuda it gets and why. Docker must have the image; it is never pulled. gpuready "
     "leaves the toolkit's configuration as it is, and removes the container. Repeatable.",
 )
-@each_options
+@if_named_options
 @STATE
 def command(**given: Any) -> int:
     """The exit code."""

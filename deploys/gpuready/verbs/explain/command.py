@@ -14,11 +14,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from gpuready.base.errors import UsageError, did_you_mean
 from gpuready.catalogue import BY_ID
 from gpuready.cli.complete import explained
-from gpuready.cli.options import STATE, Verb, each_options
+from gpuready.cli.options import STATE, Verb, if_named_options
 from gpuready.cli.sink import say
 from gpuready.contract.check import DECIDE, Check, Judged, Level, skip, unknown
 from gpuready.contract.component import Component
@@ -69,13 +70,17 @@ class _Answer:
 
 @click.command("explain", cls=Verb, help=_HELP)
 @click.argument("text", metavar="[ID|TEXT|-]", nargs=-1, shell_complete=explained)
-@each_options
+@if_named_options
 @STATE
 def command(text: tuple[str, ...], state: str | None, **given: Any) -> int:
     """Print the text; with hosts, also the verdicts. The exit code."""
     piped = text == ("-",)
     name = _stdin() if piped else " ".join(text)
+    if click.get_current_context().get_parameter_source("inventory") is not ParameterSource.COMMANDLINE:
+        given["inventory"] = ()  # an exported variable connects to nobody
     on_hosts = bool(given["inventory"]) or state is not None
+    if not on_hosts and (given["limit"] or given["extra_vars"]):
+        raise UsageError("explain reads no host without -i", remedy="add -i INVENTORY, or leave out --limit and -e")
     if given["output"] and not on_hosts:
         raise UsageError("explain --output needs hosts", remedy="add -i INVENTORY")
     if not text and not on_hosts:

@@ -163,10 +163,11 @@ def _gcp_batch(
     machine_type: str, accelerator: str, boot_image: str, system: str, script: tuple[str, ...], **given: Any
 ) -> None:
     from gpuready.cli.request import request
+    from gpuready.cli.workload import chooses
     from gpuready.verbs.launch import gcp_batch
 
     job = gcp_batch.Job(machine_type, script, accelerator, boot_image, system)
-    entries = request("launch gcp-batch", **given).entries if given["inventory"] else ()
+    entries = request("launch gcp-batch", **given).entries if chooses(given) else ()
     _print(gcp_batch.document(job, entries))
 
 
@@ -179,8 +180,9 @@ def _print(text: str) -> None:
 def _chosen(target: str, state: str | None, given: dict[str, Any]) -> Request | None:
     """Return the request, or None without an inventory: then placeholders stand for what only hosts know."""
     from gpuready.cli.request import request
+    from gpuready.cli.workload import chooses
 
-    return request(f"launch {target}", **given) if given["inventory"] or state is not None else None
+    return request(f"launch {target}", **given) if state is not None or chooses(given) else None
 
 
 def _agreed(found: Request | None, state: str | None, *needed: str) -> tuple[Workload, int, list[str]]:

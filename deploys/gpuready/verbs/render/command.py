@@ -13,7 +13,7 @@ from gpuready.base.errors import UsageError
 from gpuready.cli.options import EXIT_CODES, RDMA_RESOURCE, STATE, HostVerb, Verb, each_options, hosts, period
 from gpuready.cli.request import request
 from gpuready.cli.sink import say
-from gpuready.cli.workload import agreed, check_agreement
+from gpuready.cli.workload import agreed, check_agreement, chooses
 from gpuready.fabric import kubernetes
 from gpuready.inventory.fetched import FORMS
 from gpuready.inventory.hosts import HostEntry
@@ -108,7 +108,7 @@ def _prometheus(**given: Any) -> None:
 @STATE
 @RDMA_RESOURCE
 def _kubernetes(state: str | None, rdma_resource: str, **given: Any) -> None:
-    entries = _chosen("kubernetes", given) if given["inventory"] or state is not None else ()
+    entries = _chosen("kubernetes", given) if state is not None or chooses(given) else ()
     wanted, states = agreed(entries, state)
     head = kubernetes.head("render kubernetes", wanted, rdma_resource)
     say(kubernetes.document(head, kubernetes.objects(wanted, states, rdma_resource)).rstrip())
@@ -118,7 +118,7 @@ def _kubernetes(state: str | None, rdma_resource: str, **given: Any) -> None:
 @hosts
 def _gpu_operator(**given: Any) -> None:
     """Helm values for the GPU Operator. Turns off what gpuready manages. Without -i, the default spec applies."""
-    entries = _chosen("gpu-operator", given) if given["inventory"] else ()
+    entries = _chosen("gpu-operator", given) if chooses(given) else ()
     made = {entry.name: gpu_operator.values(entry.spec) for entry in entries}
     made = made or {"": gpu_operator.values(NodeSpec())}
     check_agreement(made)

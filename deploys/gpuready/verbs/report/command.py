@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from gpuready.base.errors import UsageError
 from gpuready.base.files import reason
@@ -62,7 +63,13 @@ def command(
     output: tuple[str, ...],
     color: str,
 ) -> int:
-    if any(map(_is_place, documents)):
+    here = any(map(_is_place, documents))
+    if here and merge:
+        raise UsageError("--merge joins documents; a directory or URL is one result anyway", remedy="leave out --merge")
+    asked = click.get_current_context().get_parameter_source("max_age")
+    if not here and asked is ParameterSource.COMMANDLINE:
+        raise UsageError("--max-age is for a directory or URL with the results of nodes")
+    if here:
         return _gather(documents, inventory, max_age, output, color)
     if inventory:
         raise UsageError("-i names the nodes whose results are in a directory or at a URL; report has none of these")

@@ -1,6 +1,7 @@
 """``gpuready trust``: store the SSH host keys after you have confirmed them. It does not log in."""
 
 import logging
+import shlex
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -75,7 +76,8 @@ def command(yes: bool, replace: bool, **given: Any) -> int:
     stored = sum(_store(offer) for offer in wanted)
     say(f"{count(stored, 'key')} stored")
     if stored:
-        say(f"next: gpuready plan {found.choice}", err=True)
+        limits = [word for each in found.limit for word in ("--limit", each)]
+        say(f"next: gpuready plan {shlex.join([*shlex.split(found.choice), *limits])}", err=True)
     return 4 if refused or any(offer.error is not None for offer in offers) else 0
 
 
