@@ -3,7 +3,7 @@
 Each component is a deploy of its name; ``converge`` runs them all in order, and ``verify`` fails if a check fails. The
 spec is the host's data ``gpuready``: a mapping as in an inventory, from pyinfra's inventory or group data; or that of
 gpuready's own inventory (:func:`hosts`). Deploys that follow each other share one exec that
-reads the node; after somebody else's operation they read it again. ``verify`` always does.
+reads the node; after any other operation they read it again. ``verify`` always does.
 """
 
 import sys

@@ -102,7 +102,7 @@ def test_a_published_image_by_its_name(image: str, driver: str, word: str, exits
     told = exits(code, "compat", "--driver", driver, "--gpu", "NVIDIA A10", "--image", image).out
     assert told.startswith(f"{word}  ")
     assert "the image itself was not read" in told
-    assert ("which only one source says" in told) == (image == "nvcr.io/nvidia/pytorch:25.07-py3")
+    assert ("according to one source only" in told) == (image == "nvcr.io/nvidia/pytorch:25.07-py3")
 
 
 def test_for_ci(exits: Exits) -> None:

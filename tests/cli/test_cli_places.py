@@ -113,9 +113,9 @@ def test_a_node_that_has_not_reported_is_unreachable(tmp_path: Path, exits: Exit
     assert list(found["hosts"]) == ["gpu01", "gpu02", "gpu03", "gpu04"]
     assert outcomes(found) == {"gpu01": "ok", "gpu02": "unreachable", "gpu03": "unreachable", "gpu04": "ok"}
     said = {name: host["error"]["message"] for name, host in found["hosts"].items() if host["error"]}
-    assert said["gpu02"] == f"the node has not reported: the last result is of {last}"
+    assert said["gpu02"] == f"the node has not reported: the last result is from {last}"
     assert said["gpu03"] == "the node has not reported: no result"
-    assert found["hosts"]["gpu04"]["notes"] == ["it reports, but the inventory does not have it"]
+    assert found["hosts"]["gpu04"]["notes"] == ["reports, but is not in the inventory"]
 
 
 def test_what_failed_before_the_node_was_read_is_its_failure(tmp_path: Path, exits: Exits) -> None:
@@ -169,15 +169,15 @@ def test_thousands_of_files_of_no_node_are_counted(tmp_path: Path, exits: Exits)
     place = put(tmp_path / "r", {"good": ran()})
     for number in range(300):
         (place / f"{number}.tmp").touch()
-    assert "note: 280 more files are skipped\n" in exits(0, "report", place).err
+    assert "note: 280 more files were skipped\n" in exits(0, "report", place).err
 
 
 def test_what_report_refuses(tmp_path: Path, exits: Exits) -> None:
     (tmp_path / "empty").mkdir()
-    assert "no node has reported there" in exits(5, "report", tmp_path / "empty").err
+    assert "contains no result of a node" in exits(5, "report", tmp_path / "empty").err
     assert "cannot be read: " in exits(5, "report", "nosuch://a").err
     assert "report https://h/r: results are not kept over https" in exits(64, "report", "https://h/r").err
-    assert "no other document with it" in exits(64, "report", tmp_path / "empty", tmp_path / "r.json").err
+    assert "must be the only argument" in exits(64, "report", tmp_path / "empty", tmp_path / "r.json").err
     assert "--max-age 2: not a time" in exits(64, "report", tmp_path / "empty", "--max-age", "2").err
     write(tmp_path / "result.json", "x", sample("converged"))
     assert "-i names the nodes" in exits(64, "report", tmp_path / "result.json", "-i", "a,").err

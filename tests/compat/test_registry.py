@@ -137,10 +137,10 @@ def test_a_name_that_neither_engine_nor_table_has(here: Registry, exits: Exits) 
     here.holds(oci({"CUDA_VERSION": "12.9.1"}, []))
     argv = ("compat", "--driver", "575.57.08", "--gpu", "NVIDIA L4", "--image", f"{here.host}/app:1")
     told = exits(0, *argv).out
-    assert told.startswith("NATIVE?  ") and "its registry gave its configuration; its layers were not read\n" in told
+    assert told.startswith("NATIVE?  ") and "only the configuration was read from the registry, no layers\n" in told
     argv = (*argv[:-1], f"{here.host}/app:2")
     told = exits(64, *argv).err
-    assert f"; it is not in the table of published images; {here.host} has no such image (HTTP 404)" in told
+    assert f"; not in the table of published images; {here.host} has no such image (HTTP 404)" in told
     assert "fix:     name its CUDA instead of --image, such as --image-cuda 13.0; or" in told
 
 
@@ -159,11 +159,11 @@ BIG = b'"' + b"x" * 4_000_000 + b'"'
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (broken(challenge='Basic realm="http://{host}/token"'), "gives nothing without a login"),
-        (broken(challenge='Bearer realm="file:///etc/passwd"'), "gives nothing without a login"),
-        (broken(challenge='Bearer realm="ftp://127.0.0.1/x"'), "gives nothing without a login"),
-        (broken(challenge=""), "gives nothing without a login"),
-        (broken(answer=lambda path: (200, {}, b"[]") if path.startswith("/token") else None), "gives no token"),
+        (broken(challenge='Basic realm="http://{host}/token"'), "requires a login"),
+        (broken(challenge='Bearer realm="file:///etc/passwd"'), "requires a login"),
+        (broken(challenge='Bearer realm="ftp://127.0.0.1/x"'), "requires a login"),
+        (broken(challenge=""), "requires a login"),
+        (broken(answer=lambda path: (200, {}, b"[]") if path.startswith("/token") else None), "requires a login for"),
         (broken(answer=lambda path: (403, {}, b"{}") if path.startswith("/token") else None), "(HTTP 403)"),
         (broken(answer=lambda path: (500, {}, b"")), "HTTP 500"),
         (broken(answer=lambda path: (200, {}, b"{")), "the answer is not valid JSON"),
@@ -185,7 +185,7 @@ def test_what_is_refused(change: Callable[[Registry], None], says: str, here: Re
 
 
 @pytest.mark.fault("odd-registry")
-@pytest.mark.parametrize(("pause", "says"), [(60, "timed out"), (0.01, "no whole answer within")])
+@pytest.mark.parametrize(("pause", "says"), [(60, "timed out"), (0.01, "no complete answer within")])
 def test_an_answer_that_never_ends(pause: float, says: str, here: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server is silent, or sends a blank again and again."""
     monkeypatch.setattr(registry, "_SECONDS", 0.3)

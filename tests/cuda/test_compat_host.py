@@ -220,7 +220,7 @@ def test_what_is_unknown_is_named_with_what_to_do(files: dict[str, str], exits: 
     write_states(Path(files["states.json"]), dict.fromkeys(("gpu01", "gpu02", "gpu03"), NodeState()))
     out = exits(3, *matrix(files, "--image", files["old.tar"])).out
     assert "gpu[01-03]: no nvidia driver is loaded\n  fix:     describe the host instead" in out
-    assert "0 of 3 images on hosts will run, 3 UNKNOWN; exit 3 (the image will not run, or that is unknown, " in out
+    assert "0 of 3 images on hosts will run, 3 UNKNOWN; exit 3 (the image will not run, or " in out
 
 
 def test_a_requirement_that_these_hosts_do_not_check_is_a_note(files: dict[str, str], exits: Exits) -> None:

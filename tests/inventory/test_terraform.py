@@ -132,7 +132,7 @@ def test_a_name_of_several_instances_is_no_name_of_a_host(tmp_path: Path) -> Non
         "login",
         "aws_instance.gpu.3",
     ]
-    assert f"{source}: gpu: several instances have this name; their host names are the addresses" in found[0].notes
+    assert f"{source}: gpu: several instances have this name; each is named after its resource" in found[0].notes
 
 
 def test_an_address_is_an_alias(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_the_instances_of_a_state(tmp_path: Path) -> None:
         ({"ip": output("1.2.3.4")}, "Terraform: no output gpuready_inventory or hosts, and no resource of google"),
         ({"format_version": "1.0"}, "Terraform: no output gpuready_inventory"),
         (state(resource("aws_vpc.a", id="x")), "Terraform: no output gpuready_inventory or hosts, and no resource"),
-        ({"format_version": "1.2", "planned_values": {}}, "this is a plan of Terraform"),
+        ({"format_version": "1.2", "planned_values": {}}, "this is a Terraform plan"),
         ({"gpuready_inventory": output("10.0.0.1")}, "output gpuready_inventory: not accepted; given '10.0.0.1'"),
         ({"gpuready_inventory": output(["a"])}, "output gpuready_inventory: not accepted; given a list of 1"),
         ({"hosts": output(["a;id"])}, "not a host name; given 'a;id'"),

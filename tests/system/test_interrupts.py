@@ -278,7 +278,7 @@ def test_after_one_interrupt_what_has_begun_ends_and_resume_does_the_rest(
     assert second.name not in told, told
     let_go(first)
     result = gpuready.finish(process, code=130)
-    assert result.document["error"]["message"].startswith("interrupted; what had begun on nodes was finished")
+    assert result.document["error"]["message"].startswith("interrupted; gpuready finished what had begun on nodes")
     assert result.host(first.name)["outcome"] == "pending", result.explain()
     assert result.changed(first.name) == {"repository", "toolkit"}, result.explain()
     assert not result.component("docker", host=first.name)["attempted"] and result.host(first.name)["checks"]

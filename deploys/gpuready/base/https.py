@@ -1,7 +1,7 @@
 """GET and PUT over HTTPS, in a process of its own: it can be ended at any time, and gevent's patches are not in it.
 
 A line for the server, such as ``Authorization: Bearer ...``, comes from the environment, because all users see the
-arguments of processes. It goes to the named server alone, and not to one that this server redirects to.
+arguments of processes. It goes only to the server that the URL names, and not to one that this server redirects to.
 """
 
 import http.client
@@ -20,12 +20,12 @@ _SILENT = 30
 
 
 def get(url: str) -> list[str]:
-    """The words of a program that prints what the server has. It exits with 1 and a message on stderr if that fails."""
+    """Return the command that prints the file at a URL. On failure, it exits with 1 and a message on stderr."""
     return [*command(__name__), url]
 
 
 def problem(url: str) -> str:
-    """Why this is no URL that gpuready asks; empty if it is one."""
+    """Return why gpuready does not accept the URL; empty if it does."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -35,11 +35,11 @@ def problem(url: str) -> str:
         return "no host"
     if parts.username is not None or parts.password is not None:
         return "all users of the machine see a name or a password in a URL"
-    return "" if url.isascii() and url.isprintable() and " " not in url else "a space or another odd character"
+    return "" if url.isascii() and url.isprintable() and " " not in url else "a space or another invalid character"
 
 
 def exchange(method: str, url: str, data: bytes | None = None) -> bytes:
-    """What the server answers. Raises OSError."""
+    """Return the body of the server's answer. Raises OSError."""
     request = urllib.request.Request(url, data, method=method)
     if line := os.environ.get(HEADERS[method], ""):
         name, colon, value = line.partition(":")

@@ -278,7 +278,7 @@ STATE = click.option(
     "--state",
     metavar="FILE",
     shell_complete=complete.files,
-    help="Read the states that gpuready record recorded (- is stdin); do not connect.",
+    help="Read the states that gpuready record printed (- is stdin); do not connect.",
 )
 RDMA_RESOURCE = click.option("--rdma-resource", metavar="NAME", default="rdma/rdma", show_default=True,
                              help="The RDMA device plugin's resource.")  # fmt: skip

@@ -18,7 +18,7 @@ class StateError(GpureadyError):
     exit_code = 5
 
 
-_REMEDY = "record it anew: gpuready record -i INVENTORY > FILE"
+_REMEDY = "record it again: gpuready record -i INVENTORY > FILE"
 _FORMAT = int(NodeState.model_fields["format"].default)
 
 
@@ -43,7 +43,7 @@ def read_states(path: str, names: Sequence[str]) -> dict[str, NodeState]:
         if isinstance(host, dict) and "state" in host
     }
     if not recorded:
-        raise StateError(f"{path}: there is no state in it (only gpuready record writes them)", remedy=_REMEDY)
+        raise StateError(f"{path}: contains no state (gpuready record writes states)", remedy=_REMEDY)
     return {name: _state(f"{path}: {name}", state) for name, state in recorded.items() if name in names}
 
 

@@ -1,6 +1,6 @@
 """Facts of a published image by its name alone: NGC's PyTorch, pytorch/pytorch and nvidia/cuda (cuda/data/images.yaml).
 
-Nothing is asked, so this answers without a network and without a container engine.
+It needs no network and no container engine.
 """
 
 from gpuready.base.versions import dotted
@@ -19,7 +19,7 @@ def published_image(reference: str) -> ImageFacts | None:
         library if found.libcuda == "compat" else (),
         library if found.libcuda == "own" else (),
     )
-    doubt = "" if found.sure else ", which only one source says"
+    doubt = "" if found.sure else ", according to one source only"
     table = f"the table of {tables.dated('images')[0]}"
     note = f"by {table}, this tag has CUDA {dotted(found.cuda)}{doubt}; the image itself was not read"
     return ImageFacts(image, notes=(note,), sure=found.sure)

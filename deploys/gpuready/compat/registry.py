@@ -1,7 +1,7 @@
 """Read an image's configuration from its registry: a few kilobytes, and no layer.
 
 This is the part of the distribution API that anyone may use without a login: a token, the manifest, the configuration.
-The libraries that speak it (oras) bring requests and jsonschema, and choose no platform; so this is urllib.
+Libraries for it (oras) depend on requests and jsonschema, and choose no platform, so this module uses urllib.
 
 Whatever comes from the registry is hostile: it is bounded in bytes and time, and what has a digest must match it. A
 token goes only to the host that asked for it: urllib does not repeat an unredirected header. Sources: OCI Distribution
@@ -67,7 +67,7 @@ def _parts(reference: str) -> tuple[str, str, str]:
 
 
 def _path(name: str, kind: str) -> str:
-    """The path of what an OCI layout has at ``blobs/sha256/...``."""
+    """Return the path in the registry of what an OCI layout has at ``blobs/sha256/...``."""
     return name.replace("blobs/sha256/", f"{kind}/sha256:")
 
 
@@ -78,7 +78,7 @@ class _SameScheme(urllib.request.HTTPRedirectHandler):
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> urllib.request.Request | None:
         if urllib.parse.urlsplit(newurl).scheme not in (req.type, "https"):
-            raise ImageError(f"{req.host}: the redirect to {brief(newurl)} has no TLS")
+            raise ImageError(f"{req.host} redirects to {brief(newurl)}, which has no TLS")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -108,7 +108,7 @@ class _Registry:
             raise ImageError(f"{self._host}: the answer is not valid JSON: {e}") from None
 
     def _get(self, path: str) -> bytes:
-        """Read a manifest or blob. An answer without a right token says where to get one."""
+        """Read a manifest or blob. An answer without a valid token says where to get one."""
         url = f"{self._scheme}://{self._host}/v2/{self._name}/{path}"
         try:
             data = self._read(url)
@@ -122,7 +122,7 @@ class _Registry:
                 raise self._refused(again) from None
         digest = path.partition("sha256:")[2]
         if digest and hashlib.sha256(data).hexdigest() != digest:
-            raise ImageError(f"{self._host}: what it sent for sha256:{digest[:12]} has another digest")
+            raise ImageError(f"{self._host}: the content of sha256:{digest[:12]} has another digest")
         return data
 
     def _new_token(self, challenge: str) -> str:
@@ -133,7 +133,7 @@ class _Registry:
             or not realm.netloc
             or realm.scheme not in (self._scheme, "https")
         ):
-            raise ImageError(f"{self._host} gives nothing without a login")
+            raise ImageError(f"{self._host} requires a login")
         asked = {"service": given.get("service", ""), "scope": f"repository:{self._name}:pull"}
         url = f"{given['realm']}{'&' if realm.query else '?'}{urllib.parse.urlencode(asked)}"
         try:
@@ -142,7 +142,7 @@ class _Registry:
             raise self._refused(e) from None
         token = (answer.get("token") or answer.get("access_token")) if isinstance(answer, dict) else None
         if not isinstance(token, str) or not token.isprintable():
-            raise ImageError(f"{realm.netloc} gives no token without a login")
+            raise ImageError(f"{realm.netloc} requires a login for a token")
         return token
 
     def _read(self, url: str) -> bytes:
@@ -168,13 +168,13 @@ class _Registry:
     def _left(self) -> float:
         left = self._deadline - time.monotonic()
         if left <= 0:
-            raise ImageError(f"{self._host}: no whole answer within {_SECONDS:g} s")
+            raise ImageError(f"{self._host}: no complete answer within {_SECONDS:g} s")
         return left
 
     def _refused(self, e: urllib.error.HTTPError) -> ImageError:
         e.close()
         if e.code in (401, 403):
-            return ImageError(f"{self._host} does not give {self._name} without a login (HTTP {e.code})")
+            return ImageError(f"{self._host} requires a login for {self._name} (HTTP {e.code})")
         if e.code == 404:
             return ImageError(f"{self._host} has no such image (HTTP 404)")
         return ImageError(f"{self._host}: HTTP {e.code} {brief(e.reason)}")

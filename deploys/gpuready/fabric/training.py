@@ -170,7 +170,7 @@ def _complaint(answer: Answer) -> str:
     if not answer.rc:
         return ""
     if answer.rc in (124, 137):
-        return "torchrun did not end in time, and was ended"
+        return "torchrun did not end in time, and was stopped"
     said = [error or signal for error, signal in _ERROR.findall(answer.text)]
     found = [each for each in said if "ChildFailedError" not in each]  # torchrun's word for what a rank said before
     return brief(found[-1] if found else f"{figures.complaint(answer.text)} (exit {answer.rc})".strip())

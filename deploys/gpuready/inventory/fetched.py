@@ -56,9 +56,9 @@ def source(text: str) -> Source:
     problems = (
         (not git and not name.startswith(_HTTPS), "not supported"),
         (git and (not _REF.fullmatch(ref) or ".." in ref), "the commit or branch is missing"),
-        (not allowed.issuperset(given), f"after # is {' or '.join(sorted(allowed))}"),
+        (not allowed.issuperset(given), f"after #, only {' and '.join(sorted(allowed))} are allowed"),
         (git and not given.get("path"), "the path of the file is missing"),
-        (not git and len(given) != 1, "nothing says how its content is checked" if not given else "two checks"),
+        (not git and len(given) != 1, "exactly one of sha256 and signers is required"),
         ("sha256" in given and not _SHA256.fullmatch(given["sha256"]), "a SHA-256 has 64 digits 0-9a-f"),
         ("signers" in given and not given["signers"], "the file of allowed signers is missing"),
     )
@@ -75,7 +75,7 @@ def _wrong_url(url: str) -> str:
 
 
 def fetched(wanted: Source) -> bytes:
-    """Its content, which was checked. Raises InventoryError."""
+    """Return the content, after its check. Raises InventoryError."""
     if wanted.signers and (why := why_not(Path(wanted.signers).expanduser())):
         raise InventoryError(f"{wanted.name}: {wanted.signers}: {why}", remedy="name the file of allowed signers")
     with tempfile.TemporaryDirectory(prefix="gpuready-") as folder:
@@ -85,7 +85,7 @@ def fetched(wanted: Source) -> bytes:
         if wanted.sha256 and (sha256 := hashlib.sha256(data).hexdigest()) != wanted.sha256:
             raise InventoryError(
                 f"{wanted.name}: the SHA-256 is {sha256}, expected {wanted.sha256}",
-                remedy="if the new content is meant, give its SHA-256 to -i",
+                remedy="if the new content is correct, give its SHA-256 to -i",
             )
         if wanted.signers:
             _check_signature(wanted, data, folder)
@@ -124,7 +124,7 @@ def _signature(url: str) -> str:
 
 
 def _ssh_keygen(action: str, signature: Path, signed: Path, *words: str) -> tuple[int, bytes, str]:
-    """What it answers; of check-novalidate, whose signature it is."""
+    """Return exit code, stdout and message. check-novalidate says whose signature it is."""
     given = ["ssh-keygen", "-Y", action, "-s", str(signature), *words]
     if action != "find-principals":
         given += ["-n", NAMESPACE]
@@ -161,7 +161,7 @@ def _git(wanted: Source, folder: str, *words: str) -> bytes:
 
 
 def _run_git(folder: str, *words: str) -> tuple[int, bytes, str]:
-    """Nothing asks for a password, and what the caller's environment says about another repository does not count."""
+    """Run git without prompts for a password, and without the caller's variables for another repository."""
     environment: Mapping[str, str] = {
         **{name: value for name, value in os.environ.items() if name not in ("GIT_DIR", "GIT_WORK_TREE")},
         "GIT_TERMINAL_PROMPT": "0",

@@ -44,7 +44,7 @@ class Listed(Part):
     spec: dict[str, Any]
     """The whole spec, with defaults."""
     hostname: str | None = field(default=None, metadata=OPTIONAL)
-    """What HostName in ~/.ssh/config says for the address: ssh connects to it."""
+    """The HostName of the address in ~/.ssh/config, to which ssh connects."""
 
 
 def listed(entry: HostEntry, hostname: str | None = None) -> Listed:

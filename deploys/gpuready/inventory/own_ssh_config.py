@@ -73,7 +73,7 @@ def host_names() -> dict[str, Where]:
 
 
 def addresses(names: Collection[str]) -> dict[str, str]:
-    """Where ssh connects for those of these names that have a HostName; the first one that applies counts."""
+    """Return the HostName of each of these names that has one. The first one that applies counts."""
     found: dict[str, str] = {}
     applies = set(names)
     try:

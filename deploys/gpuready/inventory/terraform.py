@@ -73,7 +73,7 @@ class TerraformSource(Source):
         tree = Located(top, next(iter(top.values())).where)
         if "planned_values" in top:
             raise InventoryError(
-                f"{self._file}: this is a plan of Terraform; its hosts do not exist yet",
+                f"{self._file}: this is a Terraform plan; its hosts do not exist yet",
                 remedy="after terraform apply: terraform show -json > terraform.json",
             )
         outputs = ("values", "outputs") if "format_version" in top else ()
@@ -116,14 +116,14 @@ class TerraformSource(Source):
         names = Counter(map(_name, found))
         shared = [name for name, number in names.items() if name and number > 1]
         if shared:
-            text = f"{', '.join(shared)}: several instances have this name; their host names are the addresses"
+            text = f"{', '.join(shared)}: several instances have this name; each is named after its resource"
             self.graph.notes.append(f"{self._file}: {text}")
         for each in found:
             name = _name(each)
             self._instance(each, name if names[name] == 1 else "")
 
     def _instance(self, resource: Located, name: str) -> None:
-        """Add an instance; without a name of its own, it has that of its address."""
+        """Add an instance. Without a name of its own, it is named after its address."""
         kind, group, address = (_text(resource, (key,)) for key in ("type", "name", "address"))
         groups = [self.add_group(each, resource.where) for each in (kind, group)]
         host = name or re.sub(r"[^A-Za-z0-9_.-]+", ".", address).rstrip(".-_")

@@ -51,7 +51,7 @@ _OUTCOMES = {
                      "gpuready plan shows each change and what it affects; gpuready apply makes it"),
     "changed": ("apply changed the host, and nothing is left to do.", ""),
     "pending": ("A change waits: for permission (--allow-disruption, maintenance), for an idle node, or for the next run "
-                "if you interrupted this one. What could be changed without that was changed. The exit code is 7.", _AFTER_EXIT[7]),
+                "if you interrupted this one. Changes that do not have to wait were made. The exit code is 7.", _AFTER_EXIT[7]),
     "failed": ("A step or a question failed on the host, or one of its components cannot be compared.",
                "read the error below the host's name, correct what it names, and run again"),
     "unreachable": ("gpuready got no root shell on the host, or lost the connection.", _AFTER_EXIT[4]),

@@ -73,7 +73,7 @@ INTERRUPTED = Error(
     130,
 )
 #: The same, of a run that finished what had begun on nodes.
-FINISHED = replace(INTERRUPTED, message="interrupted; what had begun on nodes was finished, and nothing else was begun")
+FINISHED = replace(INTERRUPTED, message="interrupted; gpuready finished what had begun on nodes and began nothing else")
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ GROUPS = {
         "verify": Verb("Check every node against its spec.", code_3="a difference, or a failed or unknown check"),
         "fabric": Verb("Test RDMA or TCP between the hosts.", code_3="a test failed or is unknown"),
         "status": Verb("Show when each node was last converged, by which release and spec."),
-        "history": Verb("Show since when hosts and checks are as they are."),
+        "history": Verb("Show since when checks fail and nodes drift."),
     },
     "Ask": {
         "explain": Verb(
@@ -48,10 +48,10 @@ GROUPS = {
         ),
         "compat": Verb(
             "Predict whether an image runs on a host.",
-            code_3="the image will not run, or that is unknown, or a traced container is not as predicted",
+            code_3="the image will not run, or no prediction is possible, or a trace differs from the prediction",
         ),
         "nccl": Verb("Show the NCCL settings of each host.", code_3="a host has no valid settings"),
-        "report": Verb("Show a result in any format, what changed between two, or several as one."),
+        "report": Verb("Show a result in any format, compare two, or join several."),
     },
     "Print": {
         "render": Verb(
@@ -60,7 +60,7 @@ GROUPS = {
             code_3="containers get no GPUs",
         ),
         "launch": Verb(
-            "Print what starts a training on several nodes.",
+            "Print the commands or the job that start a training on several nodes.",
             commands=(("hosts", False),),
             code_3="a host has no torchrun line",
         ),

@@ -98,7 +98,7 @@ def _after_batch(
         return
     how, fix = f"exit {done.exit_code}", "fix what the command reports, then run again"
     if done.exit_code is None:
-        how = f"still running after {LIMIT} s, so gpuready ended it"
+        how = f"still running after {LIMIT} s, so gpuready stopped it"
         fix = "see what the command waits for, or let it end sooner, then run again"
     why = f"--after-batch failed after {hostlist(batch)} ({how})"
     rollout.stop(why)

@@ -215,7 +215,7 @@ def test_a_unit_gets_its_words_as_they_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "results", "said"),
     [
-        ("https://h/a", "/r", "nothing says how its content is checked"),
+        ("https://h/a", "/r", "exactly one of sha256 and signers is required"),
         ("hosts.yaml", "/r", "-i hosts.yaml: not supported"),
         ("https://h/a#signers=signers", "/r", "signers is not an absolute path"),
         ("https://h/a#signers=/a\nUser=x", "/r", "a control character"),

@@ -87,8 +87,8 @@ _UNASKED = (
     shell_complete=files,
     help="An archive of docker save; an OCI layout (directory or tar); an image that Docker, containerd or podman has "
     "on every host (without -i: on this machine), never pulled; or docker://REF: ask the registry for its "
-    "configuration only. What is not there is looked up in a table of NGC's and PyTorch's images, and then, without "
-    "-i, in the registry. Repeatable. Default: images of the spec, unless --trace is given.",
+    "configuration only. If no engine has the image, gpuready searches a table of published images, and without "
+    "-i also the registry. Repeatable. Default: images of the spec, unless --trace is given.",
 )
 @click.option(
     "--trace",

@@ -1,6 +1,6 @@
-"""An image by its name, for ``gpuready compat``: a file, or an image of this machine's engines, or a published one.
+"""An image by its name, for ``gpuready compat``: a file, an image of this machine's engines, or a published image.
 
-What no engine here has is looked up in the table of published images; its registry is asked for what that lacks.
+If no engine here has the image, the table of published images is searched, and then its registry.
 """
 
 import re
@@ -81,12 +81,12 @@ def _archived(name: str, cuda: Version | None) -> ImageFacts:
 def _published(name: str, cuda: Version | None) -> ImageFacts:
     found = published_image(name)
     if found is None:
-        raise ImageError("it is not in the table of published images")
+        raise ImageError("not in the table of published images")
     return found
 
 
 def _engine_image(name: str, cuda: Version | None) -> ImageFacts:
-    """As a node's engines are asked, only here."""
+    """Search the engines of this machine, as those of a node."""
     question = ReadImages.of([name])
     script = resources.script("compat/read-images", images=question.images, limits=question.limits)
     words = ["sh", "-c", 'NONCE=; eval "$(cat)"']
@@ -104,7 +104,7 @@ def _engine_image(name: str, cuda: Version | None) -> ImageFacts:
 
 
 def registry_image(name: str, cuda: Version | None) -> ImageFacts:
-    """The configuration alone: its libcuda is concluded from what that names, so nothing is certain."""
+    """Read only the configuration. Its variables name the libcuda of the image, so nothing is certain."""
     env = environment(registry_config(name.removeprefix(REGISTRY)))
     found = facts_of(env, Tree(), cuda)
     if found.image is None:
@@ -115,7 +115,7 @@ def registry_image(name: str, cuda: Version | None) -> ImageFacts:
         image, concluded = replace(image, compat=library), "NV_CUDA_COMPAT_PACKAGE"
     elif env.get("_CUDA_COMPAT_PATH"):
         image, concluded = replace(image, own_compat=library), "_CUDA_COMPAT_PATH"
-    note = "its registry gave its configuration; its layers were not read"
+    note = "only the configuration was read from the registry, no layers"
     if concluded:
-        note += f": that it brings the libcuda of its CUDA is concluded from {concluded}"
+        note += f"; {concluded} says that the image has the libcuda of its CUDA version"
     return replace(found, image=image, notes=(note,), sure=False)

@@ -8,9 +8,9 @@ _HELP = """Print a PyTorch training script for several nodes (DistributedDataPar
 
 \b
   gpuready example ddp > ddp.py
-  gpuready launch --help               what starts it on several nodes
+  gpuready launch --help               how to start it on several nodes
 
-The training resumes from its checkpoint when a rank was lost. Without GPUs, it uses gloo.
+If a rank is lost, the training resumes from its checkpoint. Without GPUs, it uses gloo.
 """
 
 

@@ -21,7 +21,7 @@ from gpuready.cli.sink import say
 if TYPE_CHECKING:
     from gpuready.verbs.history.timeline import Timeline
 
-_HELP = """Show since when each host and check is as it is, from the results that --history DIR_OR_URL kept.
+_HELP = """Show since when each host and check has its current status, from the results that --history DIR_OR_URL kept.
 
 Does not connect. It shows what is wrong now and since when, how often it was wrong, what changes back and forth (3
 times or more within --since), what drifted after the last apply, and the mean time between Xids. Any result document in

@@ -1,4 +1,4 @@
-"""``gpuready launch HOW``: print what starts a training on several nodes. Nothing changes, nothing is started."""
+"""``gpuready launch HOW``: print what starts a training on several nodes. Starts and changes nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpuready.fabric.kubernetes import Workload
 
 F = TypeVar("F", bound=Callable[..., Any])
-_HELP = """Print what starts a training on several nodes. Changes and starts nothing.
+_HELP = """Print the commands or the job that start a training on several nodes. Starts and changes nothing.
 
 \b
   gpuready launch hosts -i hosts.yaml -- train.py --epochs 3     the torchrun line of each host
@@ -118,7 +118,7 @@ def _slurm(state: str | None, script: tuple[str, ...], **given: Any) -> None:
 
     wanted, nodes = _workload("slurm", state, given, "gpus", "nodes")
     if not wanted.on_host:
-        say("note: the script has no settings of NCCL: --state FILE adds those of the hosts", err=True)
+        say("note: the script has no NCCL settings; --state FILE adds those of the hosts", err=True)
     _print(slurm(wanted, nodes, script or (EXAMPLE,)))
 
 

@@ -36,7 +36,7 @@ def add_lines(run: Run, wanted: Request, job: Job, found: Mapping[str, Settings]
         try:
             lines.append(line(rank, len(settings), address, job, specs[host.name], host.state, settings[rank]))
         except NcclError as e:
-            host.fail(NcclError(f"no launch line: {e}"))
+            host.fail(NcclError(f"no torchrun line: {e}"))
     if len(lines) < len(settings):
         return
     for host, mine, made in zip(run.hosts, settings, lines, strict=True):

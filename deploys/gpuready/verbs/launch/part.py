@@ -19,7 +19,7 @@ class LaunchPart(VerbPart):
             [
                 f"{paint('bold', 'launch')}, ranks in the order of the inventory",
                 *shown,
-                f"    {torch.VARIABLE} says what becomes of a rank when another is lost:",
+                f"    {torch.VARIABLE}: what a rank does when another rank is lost:",
                 *values,
                 f"    Its name before PyTorch 2.2: {torch.OLD_NAME}.",
             ]

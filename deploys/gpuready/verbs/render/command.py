@@ -31,7 +31,7 @@ _KUBERNETES = """RuntimeClass, networks and a pod for Kubernetes.
 
 Each RDMA port gets a network. The pod has NCCL's settings, GPUs, shared memory and RDMA.
 
-NCCL's settings come from the states that gpuready record recorded. Without --state, there are placeholders.
+NCCL's settings come from the states that gpuready record printed. Without --state, there are placeholders.
 
 \b
   gpuready render kubernetes
@@ -52,7 +52,7 @@ _PULL = """Print a program that installs a systemd service and timer: the node f
 
 Run the program as root on each node, where gpuready is in /opt/gpuready. The service runs gpuready apply -i URL -i
 @local, so the node gets the variables of the group all. Its result goes to NODE.json in --results, where NODE is its
-hostname. gpuready report reads them all.
+hostname. gpuready report shows the results of all nodes.
 
 \b
   gpuready render pull --spec 'https://HOST/hosts.yaml#signers=/etc/gpuready/allowed_signers' \\
@@ -65,7 +65,7 @@ _DOCKER = """Print the docker run options that give a container GPUs, shared mem
   gpuready render docker -i hosts.yaml --output json
   gpuready render docker -i hosts.yaml --state states.json
 
-It connects to the hosts. If Docker provides no GPUs yet (exit 3), run gpuready apply first.
+This command connects to the hosts. If Docker provides no GPUs yet (exit 3), run gpuready apply first.
 """
 #: Targets that are the same for all hosts: what each one is, and its text.
 _FIXED = {

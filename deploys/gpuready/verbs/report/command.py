@@ -1,4 +1,4 @@
-"""``gpuready report``: show a result document, what changed between two, or several as one. Does not connect."""
+"""``gpuready report``: show a result document, compare two, or join several. Does not connect."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from gpuready.result.text import one_line
 if TYPE_CHECKING:
     from gpuready.result.model import Run
 
-_HELP = """Show a result document in any format, what changed between two, or those of shards or nodes as one.
+_HELP = """Show a result document in any format, compare two, or join those of shards or nodes.
 
 Any command writes a result document with --output json:PATH. A file named - is stdin. Does not connect. The formats csv
 and svg are for results of fabric. Two documents must come from the same command. The exit code is 0 if the documents
 can be read, even if they report failures; with --merge it is that of the whole run.
 
-A directory or a URL has the results of nodes that apply their spec by themselves (gpuready render pull). All are one
-result, with its exit code. A node that has not reported for --max-age is unreachable.
+A directory or a URL has the results of nodes that pull their spec (gpuready render pull). report shows them as one
+result, with the exit code of one run. A node that has not reported for --max-age is unreachable.
 
 \b
   gpuready report result.json
@@ -42,7 +42,7 @@ result, with its exit code. A node that has not reported for --max-age is unreac
   gpuready report s3://bucket/fleet -i hosts.yaml --max-age 2h
 """
 _BOTH = ("human", "json")
-#: So many files of no node are named.
+#: The most files without a node's name that the notes list.
 _NAMED = 20
 
 
@@ -72,7 +72,7 @@ def command(
     if here:
         return _gather(documents, inventory, max_age, output, color)
     if inventory:
-        raise UsageError("-i names the nodes whose results are in a directory or at a URL; report has none of these")
+        raise UsageError("-i needs a directory or a URL with the results of nodes")
     if documents.count("-") > 1:
         raise UsageError("only one of the documents can be stdin")
     if len(documents) > 2 and not merge:
@@ -106,21 +106,21 @@ def _gather(documents: Sequence[str], inventory: Sequence[str], most: int, outpu
     from gpuready.verbs.report.place import gathered
 
     if len(documents) > 1:
-        raise UsageError("report reads one directory or URL of results, and no other document with it")
+        raise UsageError("a directory or URL of results must be the only argument")
     wanted, where = targets(output), place(documents[0], "report")
     expected = [entry.name for entry in load(inventory, secrets=False).chosen] if inventory else None
     try:
         run, skipped = gathered(where, expected, most)
     except OSError as e:
         raise DocumentError(
-            f"{where}: cannot be read: {reason(e)}", remedy="name the --results of render pull"
+            f"{where}: cannot be read: {reason(e)}", remedy="give the --results of render pull"
         ) from None
     for name, why in sorted(skipped.items())[:_NAMED]:
         complain(f"note: {one_line(name)}: skipped: {why}\n")
     if len(skipped) > _NAMED:
-        complain(f"note: {len(skipped) - _NAMED} more files are skipped\n")
+        complain(f"note: {len(skipped) - _NAMED} more files were skipped\n")
     if not run.hosts:
-        raise DocumentError(f"{where}: no node has reported there")
+        raise DocumentError(f"{where}: contains no result of a node")
     code = exit_code(run)
     return _show(documents[0], run, code, wanted, color=use_color(color, sys.stdout), ends=code)
 

@@ -1,7 +1,7 @@
 """``gpuready report DIR_OR_URL``: the results that nodes sent to a place (``gpuready render pull``), as one result.
 
 A node overwrites its file, NODE.json, so a place has the newest result of each node. Others may write there, too: each
-file is bounded, and what is wrong with one is said of its node, or of the file, and ends nothing else.
+file is bounded. An unusable file only affects its node, or is skipped with a note.
 """
 
 import time
@@ -74,7 +74,7 @@ def _hosts(order: Sequence[str], results: dict[str, _Newest], expected: Sequence
             continue
         host = results[node].host
         if expected is not None and node not in expected:
-            host.notes.append("it reports, but the inventory does not have it")
+            host.notes.append("reports, but is not in the inventory")
         yield host
 
 
@@ -97,19 +97,19 @@ def _read(where: Directory | Remote, node: str, entry: Entry, now: float, most: 
     except DocumentError as e:
         raise _Unusable(brief(str(e))) from None
     except (ValueError, RecursionError):
-        raise _Unusable("not a result that says when it ended") from None
+        raise _Unusable("not a result with an end time") from None
     if run.verb != "apply" or {host.name for host in run.everyone} - {LOCAL}:
         raise _Unusable(f"not a result of gpuready apply -i {LOCAL}")
     assert run.ended is not None
     if ended > now + _AHEAD:
-        raise _Unusable(f"its time, {run.ended}, is in the future: the clock of the node is wrong")
+        raise _Unusable(f"its time {run.ended} is in the future: check the clock of the node")
     if ended < now - most:
-        return _Newest(_silent(node, f"the last result is of {run.ended}"), run.ended)
+        return _Newest(_silent(node, f"the last result is from {run.ended}"), run.ended)
     return _Newest(_host(node, run), run.ended)
 
 
 def _host(node: str, run: Run) -> HostResult:
-    """What the run did on the node. What failed before it reached the node is the failure of the node."""
+    """Return what the run did on the node. An error of the run counts as a failure of the node."""
     host = next(iter(run.everyone), HostResult(LOCAL, outcome="failed"))
     if run.error is not None and host.outcome != "failed":
         host = replace(host, outcome="failed", error=run.error)
