@@ -121,6 +121,7 @@ CODES = (
     ("kernel: NVRM: Xid (PCI:0018:01:00): 149, NETIR_LINK_EVT Fatal XC0 i0 Link 08", "Xid 149: NVLink NETIR error"),
     ("kernel: NVRM: Xid (PCI:...): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 11 (...)", "Xid 145: NVLink RLW error"),
     ("Xid 999", "Xid 999"),
+    ('DCGM_FI_DEV_XID_ERRORS{gpu="0",err_code="94",err_msg="Contained"} 94', "Xid 94: contained memory error"),
     ("CUDA error 802", "Error 802: system not yet initialized"),
     ("cuInit failed 804", "Error 804: forward compatibility was attempted on non supported HW"),
     ("cuda runtime error (46)", "all CUDA-capable devices are busy or unavailable (error 46)"),

@@ -315,6 +315,8 @@ _EXITS = {
                "nvidia-smi, to see whether only this program crashes", ("docker.smoke",), "YanWenKun/ComfyUI-Docker#68"),
 }  # fmt: skip
 
+#: DCGM's metric of the last Xid, as dcgm-exporter labels it.
+_XID_METRIC = re.compile(r"\bdcgm_fi_dev_xid_errors\{[^}]{0,300}\berr_code=\"([1-9][0-9]{0,3})\"")
 _XID = re.compile(r"\bxid\b(?: \((?:pci:)?[0-9a-f:.]{3,20}\))?(?: error| errors)?[ :=#]{1,3}([0-9]{1,4})\b")
 _CUDA_NAME = re.compile(r"\bcudaerror([a-z]{4,40})\b|\bcuda_error_([a-z_]{4,50})\b")
 _CUDA_NUMBER = re.compile(
@@ -385,6 +387,8 @@ def _cuda_rows() -> Iterator[tuple[int, tuple[str, str]]]:
 def _all(text: str) -> Iterator[tuple[str, int, int]]:
     for match in _XID.finditer(text) if "xid" in text else ():
         yield f"xid {_variant(text, match)}", match.start(), match.end()
+    for match in _XID_METRIC.finditer(text) if "err_code" in text else ():
+        yield f"xid {match[1]}", match.start(), match.end()
     if "cuda" in text:
         names = cuda_names()
         for match in _CUDA_NAME.finditer(text):
