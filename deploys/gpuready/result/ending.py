@@ -39,7 +39,7 @@ def host_word(run: Run, host: HostResult) -> str:
     word = "declined" if run.refused_by_user and host.outcome == "pending" else _OUTCOMES[host.outcome][0]
     if failing := run.part.failing(host):
         return failing
-    if run.verb in ("verify", "status") and host.outcome == "would_change":
+    if run.verb != "plan" and host.outcome == "would_change":
         return "differs"
     if host.outcome == "would_change" and any(item.error is not None for item in host.components):
         return "would change IN PART"
