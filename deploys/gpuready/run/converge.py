@@ -229,7 +229,7 @@ def _conclude(fleet: Fleet, host: Host) -> None:
     attempted(result, done)
     failed = _first_error(result)
     touched = any(each.touched for each in done.values())
-    waits = any(map(_waits, result.components))
+    waits = any(map(_waits, result.components)) or context(host).again  # it may still be drained
     if fleet.stopping and waits and host.name not in fleet.stop.busy and not any(each.error for each in done.values()):
         result.leave_out(NOT_BEGUN)
         return
