@@ -100,3 +100,22 @@ assert fleet.remembers(HostResult("gpu01")) is False
 
 def test_a_load_keeps_no_states() -> None:
     alone(FORGOTTEN)
+
+
+#: The chunk of a worker does not know the hosts of the others.
+UNBATCHED = """
+from gpuready.run import converge
+from gpuready.run.access import Access
+from gpuready.run.fleet import Fleet
+
+def plan_batches(*_: object) -> None:
+    raise AssertionError("batches of a chunk")
+
+converge.plan_batches = plan_batches
+run = converge.compare(Fleet([], Access(), lambda host, what: None), verb="plan")
+assert run.verb == "plan" and run.batches == [], run
+"""
+
+
+def test_a_chunk_plans_no_batches() -> None:
+    alone(UNBATCHED)
