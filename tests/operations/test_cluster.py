@@ -259,6 +259,20 @@ def test_what_the_first_look_found_stays_if_the_next_one_is_interrupted(
     assert found.notes == ["a note", *([NOT_BEGUN] if work == CHANGE else [])]
 
 
+def test_a_result_that_is_taken_twice_counts_once(tmp_path: Path) -> None:
+    """The interrupt came while it was taken."""
+    rest = iter([INT])
+
+    def interrupt(result: HostResult) -> None:
+        for number in rest:
+            raise KeyboardInterrupt(number)
+
+    cluster = played(tmp_path, lambda chunk: Future(result=Run("", [HostResult("n1", outcome="changed", execs=2)])))
+    cluster.results["n1"].execs, cluster.ended = 3, interrupt
+    cluster.work("apply", lambda run: cluster.each(Work(CHANGE), ["n1"]))
+    assert cluster._client.stopped == [INT] and cluster.results["n1"].execs == 5
+
+
 def test_the_user_is_told_before_the_workers_are(tmp_path: Path) -> None:
     """That waits for all of them."""
     rest, told = iter([INT]), list[object]()

@@ -159,6 +159,7 @@ class Cluster:
         self.log: Callable[[str], None] = lambda text: None
         self.stopping = False
         self._doing: dict[str, str] = {}
+        self._before: dict[str, HostResult] = {}
         self.took: Callable[[Run], None] = lambda run: None
         nowhere = Located(None, Where(""))
         self.entries = {entry.name: replace(entry, given=nowhere) for entry in entries}
@@ -188,6 +189,7 @@ class Cluster:
         """
         waiting: dict[Future, Sequence[str]] = {}
         self._doing.clear()
+        self._before = {name: self.results[name] for name in names}
         try:
             for chunk in chunks(names, self._threads(), together):
                 try:
@@ -306,7 +308,7 @@ class Cluster:
         done: Run = pickle.loads(data)  # workers run code of this process, and are trusted as it is
         self.took(done)
         for host in done.hosts:
-            before = self.results[host.name]
+            before = self._before[host.name]  # after an interrupt, a result may be taken once more
             if self.stopping and host.outcome == "not_attempted" and not host.probed:
                 before.execs, before.seconds = host.execs + before.execs, host.seconds + before.seconds
                 if before.outcome == "would_change":
