@@ -65,6 +65,13 @@ def test_a_log_line_stays_above_the_live_ones() -> None:
     assert told.index("docker") < told.rindex("gpu01  probe")
 
 
+def test_a_line_for_a_terminal_that_is_gone_ends_nothing() -> None:
+    gone = Mock(io.StringIO, write=Mock(side_effect=OSError(5, "Input/output error")))
+    live = Live(console=Console(file=gone, force_terminal=True), auto_refresh=False)
+    Terminal(live, ["gpu01"]).log("interrupted")
+    assert gone.write.called
+
+
 def test_the_terminal_shows_few_lines() -> None:
     clock = Mock(return_value=100.0)
     terminal = Terminal(None, [f"gpu{n:02}" for n in range(64)], clock)  # type: ignore[arg-type]

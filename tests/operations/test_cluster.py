@@ -25,7 +25,8 @@ from gpuready.inventory.secrets import Secret
 from gpuready.result.model import FINISHED, INTERRUPTED, HostResult, Run
 from gpuready.run import worker
 from gpuready.run.access import Access, Chunk, Work, Workers
-from gpuready.run.cluster import CHANGE, Cluster, check_address, chunks, connected, same_version
+from gpuready.run.cluster import CHANGE, Cluster, check_address, chunks, connected, plan, same_version
+from gpuready.run.follow import NOT_BEGUN, still_running
 from tests.command import write_hosts
 from tests.lab import scale
 
@@ -129,8 +130,8 @@ class Future:
     def done(self) -> bool:
         return self.status != "pending"
 
-    def result(self) -> bytes:
-        return pickle.dumps(self._result)
+    def result(self) -> bytes | None:
+        return pickle.dumps(self._result) if self._result is not None else None
 
     def exception(self) -> Exception:
         return OSError("killed")
@@ -223,6 +224,77 @@ def test_a_chunk_that_had_not_begun_is_not_attempted(tmp_path: Path) -> None:
     cluster.stopping = True
     cluster.each(Work(CHANGE), ["n1"])
     assert cluster.results["n1"].outcome == "not_attempted"
+
+
+def test_a_chunk_whose_worker_died_before_the_interrupt_had_begun(tmp_path: Path) -> None:
+    """Dask begins it again, and the worker then refuses it. Its hosts may be half changed, or drained."""
+
+    def play(chunk: Chunk) -> Future:
+        if chunk.names == ("n1",):
+            cluster._news.put({"host": "n1", "what": "apply"})
+            cluster._news.put({"host": "n2", "what": "would_change"})  # late, of the first look
+        return Future()
+
+    cluster = played(tmp_path, play)
+    cluster._doing["n2"] = "ok"  # of the first look
+    for result in cluster.results.values():
+        result.outcome = "would_change"
+    cluster.stopping = True
+    cluster.each(Work(CHANGE), ["n1", "n2"])
+    assert [result.outcome for result in cluster.results.values()] == ["unreachable", "not_attempted"]
+    assert cluster.results["n1"].error.message == "its worker died, and the run was interrupted"
+    assert cluster.results["n2"].notes == [NOT_BEGUN]
+
+
+@pytest.mark.parametrize(("work", "before", "after"), [(CHANGE, "would_change", "not_attempted"), (LOOK, "ok", "ok")])
+def test_what_the_first_look_found_stays_if_the_next_one_is_interrupted(
+    tmp_path: Path, work: str, before: str, after: str
+) -> None:
+    cluster = played(tmp_path, lambda chunk: ended(chunk, "not_attempted", interrupted=True))
+    found = HostResult("n1", outcome=before, probed=True, execs=3, notes=["a note"])
+    cluster.results["n1"], cluster.stopping = found, True
+    cluster.each(Work(work), ["n1"])
+    assert cluster.results["n1"] is found
+    assert (found.outcome, found.execs) == (after, 3)
+    assert found.notes == ["a note", *([NOT_BEGUN] if work == CHANGE else [])]
+
+
+def test_a_result_that_is_taken_twice_counts_once(tmp_path: Path) -> None:
+    """The interrupt came while it was taken."""
+    rest = iter([INT])
+
+    def interrupt(result: HostResult) -> None:
+        for number in rest:
+            raise KeyboardInterrupt(number)
+
+    cluster = played(tmp_path, lambda chunk: Future(result=Run("", [HostResult("n1", outcome="changed", execs=2)])))
+    cluster.results["n1"].execs, cluster.ended = 3, interrupt
+    cluster.work("apply", lambda run: cluster.each(Work(CHANGE), ["n1"]))
+    assert cluster._client.stopped == [INT] and cluster.results["n1"].execs == 5
+
+
+def test_the_user_is_told_before_the_workers_are(tmp_path: Path) -> None:
+    """That waits for all of them."""
+    rest, told = iter([INT]), list[object]()
+
+    def interrupt() -> None:
+        for number in rest:
+            raise KeyboardInterrupt(number)
+
+    cluster = played(tmp_path, ended, interrupt)
+    cluster.log = lambda text: told.append((text, [*cluster._client.stopped]))
+    cluster.work("apply", lambda run: cluster.each(Work(CHANGE), ["n1", "n2"]))
+    assert told == [("interrupted; nothing else begins. Ctrl-C again aborts at once", [])]
+    assert still_running({"n1": "apply"}) == (
+        "interrupted; nothing else begins. Still running: n1: apply. Ctrl-C again aborts at once"
+    )
+
+
+def test_the_batches_are_planned_for_all_hosts_together(tmp_path: Path) -> None:
+    """Not by the workers, which would take a share of each chunk."""
+    cluster = played(tmp_path, ended)
+    plan(cluster)
+    assert {chunk.work.function for chunk in cluster._client.chunks} == {"gpuready.run.converge:compare"}
 
 
 def test_the_workers_of_dask_get_the_interrupt(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from gpuready.inventory.secrets import Secret
 from gpuready.operations import transport
 from gpuready.operations.context import context
 from gpuready.operations.events import Event
-from gpuready.operations.ssh import HANDSHAKE, BoundedSocket, BoundedTransport
+from gpuready.operations.ssh import HANDSHAKE, BoundedSocket, BoundedTransport, Proxy
 from gpuready.operations.transport import ConnectionLost, Session, ask, run_script
 from tests.operations.begun import begun
 
@@ -264,6 +264,20 @@ def test_a_program_on_this_machine_waits_for_its_input(node: Mock) -> None:
         assert local.recv(100) == b"[True, True, True]"
     finally:
         local.close()
+
+
+@pytest.mark.fault("interrupt")
+def test_ctrl_c_at_the_terminal_does_not_reach_what_runs_on_this_machine() -> None:
+    """The terminal signals its foreground process group, which is gpuready's. sudo finds its session unchanged."""
+    local = transport._Local(["cat"])
+    proxy = Proxy("cat")
+    try:
+        for process in (local._process, proxy.process):
+            assert os.getpgid(process.pid) == process.pid != os.getpgrp()
+        assert os.getsid(local._process.pid) == os.getsid(0) != os.getsid(proxy.process.pid)
+    finally:
+        local.close()
+        proxy.close()
 
 
 def test_the_first_line_of_a_command_is_asked(node: Mock) -> None:

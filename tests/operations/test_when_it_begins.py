@@ -220,9 +220,10 @@ KUBECTL = {**MAINTENANCE, "drain": "kubectl"}
 def test_a_node_that_an_earlier_run_left_drained_is_brought_back_once(
     node: Node, items: tuple[type[Component], ...], maintenance: dict[str, Any], marked: bool, steps: list[str]
 ) -> None:
-    node.marked, node.maintenance = marked, maintenance
-    node.run(*(item() for item in items), again=True)
+    node.marked, node.maintenance, stop = marked, maintenance, Stop()
+    node.run(*(item() for item in items), again=True, stop=stop)
     assert node.steps == steps
+    assert bool(stop.busy) == bool(steps), "an interrupt waits for it"
 
 
 def test_a_node_that_another_run_drained_is_left_to_it(node: Node) -> None:

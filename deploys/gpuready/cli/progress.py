@@ -100,7 +100,8 @@ class Terminal:
 
     def log(self, text: str) -> None:
         """A line above the ones that are redrawn."""
-        self._live.console.print(_text([text]), soft_wrap=True)
+        with contextlib.suppress(OSError):  # the terminal may be gone, and the run goes on
+            self._live.console.print(_text([text]), soft_wrap=True)
 
     def lines(self, width: int = 80, height: int = 24) -> list[str]:
         """What a screen of this size shows now."""

@@ -69,6 +69,8 @@ def component(item: Component, order: tuple[Component, ...]) -> Generator[Pyinfr
     drained = drain.may_be_drained(host, plan.spec.maintenance)
     disrupted = drained and not outcome.error and _is_disrupted_later(item, plan)
     if drained and (not disrupted or node.stop.asked):
+        if run.is_executing:
+            node.stop.busy.add(host.name)
         stays = yield from drain.end(host, plan.spec.maintenance)
         if stays:
             message = f"{outcome.error}; {stays}" if outcome.error else stays

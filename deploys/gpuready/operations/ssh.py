@@ -8,6 +8,7 @@ import contextlib
 import errno
 import shlex
 import socket
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -103,12 +104,20 @@ class ProxyFailure(SSHException):
 
 
 class Proxy(ProxyCommand):
-    """A ProxyCommand. paramiko's own mistakes an ended program for a silent one, and may kill a reused pid."""
+    """A ProxyCommand. paramiko's own mistakes an ended program for a silent one, and may kill a reused pid.
+
+    The program has a session of its own. So Ctrl-C at the terminal does not reach it, and it cannot wait for an answer
+    there: it fails at once, and says why.
+    """
 
     def __init__(self, command: str) -> None:
-        self._program = (shlex.split(command) or [""])[0]
+        self.cmd = shlex.split(command) or [""]
+        self._program, self.timeout = self.cmd[0], None
+        pipe = subprocess.PIPE
         try:
-            super().__init__(command)
+            self.process = subprocess.Popen(
+                self.cmd, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0, start_new_session=True
+            )
         except OSError as e:
             raise ProxyFailure(f"{self._program} cannot be started ({e.strerror})") from None
 

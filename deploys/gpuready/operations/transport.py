@@ -53,7 +53,11 @@ class ConnectionLost(UnreachableError):
 
 
 class _Local:
-    """A shell on this machine, with the same methods as paramiko's channel."""
+    """A shell on this machine, with the same methods as paramiko's channel.
+
+    Ctrl-C at the terminal does not reach it: it has a process group of its own, but stays in the session of the
+    terminal, for which sudo remembers passwords.
+    """
 
     eof_received = False
 
@@ -63,7 +67,11 @@ class _Local:
             for end in (theirs, their_err):
                 os.set_blocking(end.fileno(), True)  # gevent's sockets do not block, and dd would not wait
             self._process = subprocess.Popen(
-                words, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=their_err.fileno()
+                words,
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=their_err.fileno(),
+                preexec_fn=os.setpgrp,  # process_group=0, from Python 3.11
             )
         self.sendall, self.recv_exit_status = self._io.sendall, self._process.wait
 

@@ -159,6 +159,7 @@ class Cluster:
         self.log: Callable[[str], None] = lambda text: None
         self.stopping = False
         self._doing: dict[str, str] = {}
+        self._before: dict[str, HostResult] = {}
         self.took: Callable[[Run], None] = lambda run: None
         nowhere = Located(None, Where(""))
         self.entries = {entry.name: replace(entry, given=nowhere) for entry in entries}
@@ -187,6 +188,8 @@ class Cluster:
         After an interrupt, the chunks that change hosts end by themselves; others, and after a second one all, are cut.
         """
         waiting: dict[Future, Sequence[str]] = {}
+        self._doing.clear()
+        self._before = {name: self.results[name] for name in names}
         try:
             for chunk in chunks(names, self._threads(), together):
                 try:
@@ -217,9 +220,9 @@ class Cluster:
     def _finish(self, waiting: dict[Future, Sequence[str]]) -> None:
         """Let the chunks finish what has begun on nodes."""
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # operations/interrupts.py says why
-        self._stop(signal.SIGINT)
-        doing = {name: self._doing.get(name, "unknown") for chunk in waiting.values() for name in chunk}
+        doing = {name: self._doing[name] for chunk in waiting.values() for name in chunk if name in self._doing}
         self.log(still_running({name: what for name, what in doing.items() if what not in OUTCOMES}))
+        self._stop(signal.SIGINT)  # it waits for each worker
         self._collect(waiting)
 
     def _stop(self, number: int) -> None:
@@ -297,12 +300,20 @@ class Cluster:
             self._lose(names, BROKEN if gone else f"its worker failed: {future.exception()}")
             return
         data = future.result()
-        if data is None:  # the run was stopped before this chunk began
+        if data is None:  # the run was stopped before this chunk began, or before it began again
+            looked = "would_change"
+            begun = [name for name in names if self.results[name].outcome == looked != self._doing.get(name, looked)]
+            self._lose(begun, "its worker died, and the run was interrupted")
             return
         done: Run = pickle.loads(data)  # workers run code of this process, and are trusted as it is
         self.took(done)
         for host in done.hosts:
-            before = self.results[host.name]
+            before = self._before[host.name]  # after an interrupt, a result may be taken once more
+            if self.stopping and host.outcome == "not_attempted" and not host.probed:
+                before.execs, before.seconds = host.execs + before.execs, host.seconds + before.seconds
+                if before.outcome == "would_change":
+                    before.leave_out(NOT_BEGUN)
+                continue
             host.execs, host.seconds = host.execs + before.execs, host.seconds + before.seconds
             host.checks = list(map(shared, host.checks))
             self.results[host.name] = host
@@ -337,7 +348,7 @@ def plan(cluster: Cluster, *, verb: str = "plan", batch: str = "", removing: boo
     """As :func:`gpuready.run.converge.plan`, on the workers."""
 
     def work(run: Run) -> None:
-        look = Work("gpuready.run.converge:plan", {"verb": verb, "removing": removing})
+        look = Work("gpuready.run.converge:compare", {"verb": verb, "removing": removing})
         cluster.each(look, list(cluster.entries))
         run.hosts = list(cluster.results.values())
         plan_batches(run, cluster.entries, batch, cluster.share)

@@ -58,14 +58,23 @@ def plan(fleet: Fleet, *, verb: str = "plan", batch: str = "", removing: bool = 
     ``removing``: compare with the state before gpuready instead of the spec (``remove``). ``batch`` has the form of the
     command line (:mod:`gpuready.contract.rollout`).
     """
-    read = probed if verb == "status" else node_state
-    fleet.remembers = lambda result: verb in ("record", "status")  # their answer is made of the states
 
     def work(run: Run) -> None:
-        fleet.each(partial(look, fleet, verb, read, _load(removing)))
+        _compare(fleet, run, removing)
         plan_batches(run, fleet.entries, batch, fleet.share)
 
     return fleet.work(verb, work)
+
+
+def compare(fleet: Fleet, *, verb: str, removing: bool = False) -> Run:
+    """Do what :func:`plan` does before it plans batches: the fleet is a part of a larger one."""
+    return fleet.work(verb, lambda run: _compare(fleet, run, removing))
+
+
+def _compare(fleet: Fleet, run: Run, removing: bool) -> None:
+    read = probed if run.verb == "status" else node_state
+    fleet.remembers = lambda result: run.verb in ("record", "status")  # their answer is made of the states
+    fleet.each(partial(look, fleet, run.verb, read, _load(removing)))
 
 
 def verify(fleet: Fleet, *, passive: bool = False) -> Run:
@@ -229,7 +238,7 @@ def _conclude(fleet: Fleet, host: Host) -> None:
     attempted(result, done)
     failed = _first_error(result)
     touched = any(each.touched for each in done.values())
-    waits = any(map(_waits, result.components))
+    waits = any(map(_waits, result.components)) or context(host).again  # it may still be drained
     if fleet.stopping and waits and host.name not in fleet.stop.busy and not any(each.error for each in done.values()):
         result.leave_out(NOT_BEGUN)
         return

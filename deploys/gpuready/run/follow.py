@@ -78,7 +78,8 @@ def still_running(doing: Mapping[str, str]) -> str:
     for name, what in doing.items():
         hosts.setdefault(what, []).append(name)
     running = "; ".join(f"{hostlist(names)}: {what}" for what, names in hosts.items())
-    return f"interrupted; nothing else begins. Still running: {running}. Ctrl-C again aborts at once"
+    still = f"Still running: {running}. " if running else ""
+    return f"interrupted; nothing else begins. {still}Ctrl-C again aborts at once"
 
 
 def _after_batch(

@@ -77,7 +77,8 @@ def _end_with_the_worker() -> None:
 
 def main() -> None:
     """Read a chunk, do it, write its result."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell starts programs in the background with SIGINT ignored
+        signal.signal(number, signal.default_int_handler)
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print is not part of the result
     source = os.fdopen(0, "rb", buffering=0)  # nothing may be read ahead: stdin tells when the worker ends
@@ -98,6 +99,8 @@ def main() -> None:
     except KeyboardInterrupt:
         result = Run("", list(map(HostResult, chunk.names)))
         result.interrupt()
+    for number in (signal.SIGINT, signal.SIGTERM):  # the result must not be cut off
+        signal.signal(number, signal.SIG_IGN)
     with contextlib.suppress(BrokenPipeError):
         tell.result(result)
     os._exit(0)  # nothing is left to do, and an interrupt at exit would hide the result
