@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gpuready.base.places import Remote
 from gpuready.result.document import document
 from gpuready.result.exitcode import exit_code
 from gpuready.result.model import Error, HostResult, Run, utc
@@ -45,6 +46,12 @@ def test_a_result_that_the_server_does_not_take_is_an_error(
     monkeypatch.setenv("SSL_CERT_FILE", os.devnull)
     said = exits(74, "report", path, "--output", f"json:{site.url}/r.json").err
     assert f"the result was not written to {site.url}/r.json: " in said and "certificate" in said
+
+
+def test_the_answer_to_a_result_is_not_taken(site: Secure) -> None:
+    site.put_answer = bytes(64_000_000)
+    Remote(site.url).write("r.json", b"{}")
+    assert (site.files, site.taken) == ({"/r.json": b"{}"}, [])
 
 
 def test_a_result_goes_to_a_store(tmp_path: Path, exits: Exits) -> None:

@@ -171,10 +171,20 @@ def test_a_server_that_is_not_trusted_or_leads_away_is_refused(site: Secure, mon
     assert "certificate verify failed" in refused(f"{site.url}/hosts.yaml{pinned}")
 
 
+def test_a_body_that_is_too_long_is_not_taken_whole(site: Secure) -> None:
+    site.files["/large"], site.taken = bytes(64_000_000), []
+    assert "/large: printed more than 5 MB" in refused(f"{site.url}/large#sha256={SHA256}")
+    assert site.taken == []
+
+
+def test_no_argument_of_a_process_has_the_url() -> None:
+    assert not any("://" in word for word in fetched.https.get())
+
+
 @pytest.mark.fault("hanging-download")
 def test_a_server_that_never_ends_its_answer_is_given_up(site: Secure, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpuready.inventory.programs.TIMEOUT", 1)
-    monkeypatch.setattr(fetched.https, "get", lambda url: ["sh", "-c", "echo a; exec tail -f /dev/null"])
+    monkeypatch.setattr(fetched.https, "get", lambda: ["sh", "-c", "echo a; exec tail -f /dev/null"])
     assert "hosts.yaml: took longer than 1 s" in refused(f"{site.url}/hosts.yaml#sha256={SHA256}")
 
 

@@ -6,8 +6,10 @@ arguments of processes. It goes to the named server alone, and not to one that t
 
 import http.client
 import os
+import shutil
 import sys
 import urllib.request
+from typing import BinaryIO
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
@@ -19,9 +21,9 @@ HEADERS = {"GET": "GPUREADY_INVENTORY_HEADER", "PUT": "GPUREADY_OUTPUT_HEADER"}
 _SILENT = 30
 
 
-def get(url: str) -> list[str]:
-    """The words of a program that prints what the server has. It exits with 1 and a message on stderr if that fails."""
-    return [*command(__name__), url]
+def get() -> list[str]:
+    """The words of a program that prints what the URL on its stdin has. If that fails, it says why and exits with 1."""
+    return command(__name__)
 
 
 def problem(url: str) -> str:
@@ -38,8 +40,8 @@ def problem(url: str) -> str:
     return "" if url.isascii() and url.isprintable() and " " not in url else "a space or another odd character"
 
 
-def exchange(method: str, url: str, data: bytes | None = None) -> bytes:
-    """What the server answers. Raises OSError."""
+def exchange(method: str, url: str, data: bytes | None = None, to: BinaryIO | None = None) -> None:
+    """Write the body of the answer to ``to``, a part at a time; without it, it is not read. Raises OSError."""
     request = urllib.request.Request(url, data, method=method)
     if line := os.environ.get(HEADERS[method], ""):
         name, colon, value = line.partition(":")
@@ -52,8 +54,10 @@ def exchange(method: str, url: str, data: bytes | None = None) -> bytes:
         opener.add_handler(getattr(urllib.request, kind)())
     try:
         with opener.open(request, timeout=_SILENT) as answer:
-            found: bytes = answer.read()
-            return found
+            if to is not None:
+                shutil.copyfileobj(answer, to)
+                if answer.length:
+                    raise OSError(f"{answer.length} bytes of the answer are missing")
     except HTTPError as e:
         raise OSError(f"the server answered {e.code} {e.reason}") from None
     except URLError as e:
@@ -64,6 +68,6 @@ def exchange(method: str, url: str, data: bytes | None = None) -> bytes:
 
 if __name__ == "__main__":
     try:
-        sys.stdout.buffer.write(exchange("GET", sys.argv[2]))
+        exchange("GET", sys.stdin.readline().rstrip("\n"), to=sys.stdout.buffer)
     except OSError as e:
         raise SystemExit(str(e)) from None

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuready.base import https
+from gpuready.base.child import environment
 from gpuready.base.errors import InventoryError, UsageError, brief
 from gpuready.base.files import why_not
 from gpuready.inventory.programs import run
@@ -81,7 +82,7 @@ def fetched(wanted: Source) -> bytes:
     with tempfile.TemporaryDirectory(prefix="gpuready-") as folder:
         if wanted.ref:
             return _from_git(wanted, folder)
-        data = _get(wanted.url)
+        data = _get(wanted.url, folder)
         if wanted.sha256 and (sha256 := hashlib.sha256(data).hexdigest()) != wanted.sha256:
             raise InventoryError(
                 f"{wanted.name}: the SHA-256 is {sha256}, expected {wanted.sha256}",
@@ -92,8 +93,10 @@ def fetched(wanted: Source) -> bytes:
         return data
 
 
-def _get(url: str) -> bytes:
-    code, data, err = run(https.get(url), url)
+def _get(url: str, folder: str) -> bytes:
+    asked = Path(folder, "url")
+    asked.write_text(url)  # the URL may hold a signature, and all users see words
+    code, data, err = run(https.get(), url, environment(), asked)
     if code:
         raise InventoryError(f"{url}: cannot be fetched: {brief(err) or f'exit {code}'}")
     return data
@@ -101,7 +104,7 @@ def _get(url: str) -> bytes:
 
 def _check_signature(wanted: Source, data: bytes, folder: str) -> None:
     signature, signed = Path(folder, "sig"), Path(folder, "data")
-    signature.write_bytes(_get(_signature(wanted.url)))
+    signature.write_bytes(_get(_signature(wanted.url), folder))
     signed.write_bytes(data)
     signers = str(Path(wanted.signers).expanduser())
     code, names, _ = _ssh_keygen("find-principals", signature, signed, "-f", signers)
@@ -162,11 +165,11 @@ def _git(wanted: Source, folder: str, *words: str) -> bytes:
 
 def _run_git(folder: str, *words: str) -> tuple[int, bytes, str]:
     """Nothing asks for a password, and what the caller's environment says about another repository does not count."""
-    environment: Mapping[str, str] = {
+    given: Mapping[str, str] = {
         **{name: value for name, value in os.environ.items() if name not in ("GIT_DIR", "GIT_WORK_TREE")},
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ALLOW_PROTOCOL": "https:ssh",
         "GIT_SSH_COMMAND": os.environ.get("GIT_SSH_COMMAND", "ssh -oBatchMode=yes"),
         "LC_ALL": "C",
     }
-    return run(["git", "-C", folder, *words], "git", environment)
+    return run(["git", "-C", folder, *words], "git", given)
