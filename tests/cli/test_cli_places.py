@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpuready.base.places import Remote
+from gpuready.base.places import Remote, upload
 from gpuready.result.document import document
 from gpuready.result.exitcode import exit_code
 from gpuready.result.model import Error, HostResult, Run, utc
@@ -54,6 +54,13 @@ def test_the_answer_to_a_result_is_not_taken(site: Secure) -> None:
     assert (site.files, site.taken) == ({"/r.json": b"{}"}, [])
 
 
+def test_a_scheme_in_capitals_is_the_same(site: Secure) -> None:
+    found = upload(f"HTTPS{site.url.removeprefix('https')}/r.json", "--output")
+    assert found is not None
+    found[0].write(found[1], b"{}")
+    assert site.files == {"/r.json": b"{}"}
+
+
 def test_a_result_goes_to_a_store(tmp_path: Path, exits: Exits) -> None:
     write(tmp_path / "result.json", "x", sample("converged"))
     (tmp_path / "store").mkdir()
@@ -65,7 +72,11 @@ def test_a_result_goes_to_a_store(tmp_path: Path, exits: Exits) -> None:
     ("url", "said"),
     [
         ("http://h/a.json", "results are not sent over http"),
-        ("https://h/", "the name of the file is missing"),
+        ("https://h/", "the directory or the name of the file is missing"),
+        ("https://h", "the directory or the name of the file is missing"),
+        ("s3://bucket", "the directory or the name of the file is missing"),
+        ("file:///x", "the directory or the name of the file is missing"),
+        ("nosuch://b/x.json", "--output: cannot write to nosuch://b: "),
         ("https://u:p@h/a.json", "all users of the machine see"),
         ("https://a b/a.json", "a space"),
     ],

@@ -64,6 +64,7 @@ def parse(text: str, forms: Sequence[str] = FORMATS) -> Target:
     if colon and not path:
         raise UsageError(f"--output {text}: the path after the colon is missing")
     if remote := upload(path, "--output"):
+        _prepare(remote[0], "--output")
         return Target(form, Path(remote[1]), remote[0])
     return Target(form, _writable(Path(path).expanduser()) if path and path != "-" else None)
 
@@ -99,11 +100,16 @@ def kept(history: str) -> tuple[Target, ...]:
     if not history:
         return ()
     where = place(history, "--history")
+    _prepare(where, "--history")
+    return (Target("json", Path(f"-{secrets.token_hex(6)}.json"), where, kept=True),)
+
+
+def _prepare(where: Directory | Remote, option: str) -> None:
+    """Better refused now than after an hour; UsageError."""
     try:
         where.prepare()
     except OSError as e:
-        raise UsageError(f"--history: cannot write to {where}: {reason(e)}") from None
-    return (Target("json", Path(f"-{secrets.token_hex(6)}.json"), where, kept=True),)
+        raise UsageError(f"{option}: cannot write to {where}: {reason(e)}") from None
 
 
 def _named(target: Target, run: Run) -> Target:
