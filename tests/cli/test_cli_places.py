@@ -48,6 +48,14 @@ def test_a_result_that_the_server_does_not_take_is_an_error(
     assert f"the result was not written to {site.url}/r.json: " in said and "certificate" in said
 
 
+def test_the_header_goes_to_one_server(site: Secure, exits: Exits, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUREADY_OUTPUT_HEADER", "Authorization: Bearer t0ken")
+    wanted = [("--output", f"{form}:{url}/r") for form, url in (("json", site.url), ("junit", "https://localhost:1"))]
+    said = exits(64, "plan", "-i", "h,", *wanted[0], *wanted[1]).err
+    assert "GPUREADY_OUTPUT_HEADER would go to several servers: 127.0.0.1:" in said
+    assert site.asked == []
+
+
 def test_the_answer_to_a_result_is_not_taken(site: Secure) -> None:
     site.put_answer = bytes(64_000_000)
     Remote(site.url).write("r.json", b"{}")

@@ -9,11 +9,13 @@ import os
 import shutil
 import sys
 import urllib.request
+from collections.abc import Iterable
 from typing import BinaryIO
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
 from gpuready.base.child import command
+from gpuready.base.errors import UsageError
 
 #: The variable with the line for the server, by method.
 HEADERS = {"GET": "GPUREADY_INVENTORY_HEADER", "PUT": "GPUREADY_OUTPUT_HEADER"}
@@ -38,6 +40,16 @@ def problem(url: str) -> str:
     if parts.username is not None or parts.password is not None:
         return "all users of the machine see a name or a password in a URL"
     return "" if url.isascii() and url.isprintable() and " " not in url else "a space or another odd character"
+
+
+def refuse_to_share(method: str, urls: Iterable[str]) -> None:
+    """Raise UsageError if the line for the server would go to several servers: it is a secret of one of them."""
+    servers = sorted({urlsplit(url).netloc.lower() for url in urls})
+    if os.environ.get(HEADERS[method]) and len(servers) > 1:
+        raise UsageError(
+            f"{HEADERS[method]} would go to several servers: {', '.join(servers)}",
+            remedy="name URLs of one server, or unset it",
+        )
 
 
 def exchange(method: str, url: str, data: bytes | None = None, to: BinaryIO | None = None) -> None:

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from gpuready.base import https
 from gpuready.base.child import environment
@@ -24,6 +25,8 @@ from gpuready.inventory.programs import run
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _HTTPS, _GIT = "https://", ("git+https://", "git+ssh://")
 _REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
+#: The server would take it for the name of a branch.
+_SHORT = re.compile(r"[0-9a-f]{7,39}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 #: The namespace of signatures; one that was made for another purpose does not count.
 NAMESPACE = "gpuready"
@@ -54,9 +57,11 @@ def source(text: str) -> Source:
     git = name.startswith(_GIT)
     allowed = {"signers", "path"} if git else {"sha256", "signers"}
     url, _, ref = name.removeprefix("git+").rpartition("@") if git else (name, "", "")
+    bare = git and _wrong_url(url) == "" and not urlsplit(url).path.strip("/")
     problems = (
         (not git and not name.startswith(_HTTPS), "not supported"),
-        (git and (not _REF.fullmatch(ref) or ".." in ref), "the commit or branch is missing"),
+        (git and (not _REF.fullmatch(ref) or ".." in ref or bare), "the commit or branch is missing"),
+        (_SHORT.fullmatch(ref), "a commit has 40 digits: give all of them"),
         (not allowed.issuperset(given), f"after # is {' or '.join(sorted(allowed))}"),
         (git and not given.get("path"), "the path of the file is missing"),
         (not git and len(given) != 1, "nothing says how its content is checked" if not given else "two checks"),
@@ -108,9 +113,8 @@ def _check_signature(wanted: Source, data: bytes, folder: str) -> None:
     signed.write_bytes(data)
     signers = str(Path(wanted.signers).expanduser())
     code, names, _ = _ssh_keygen("find-principals", signature, signed, "-f", signers)
-    principal = names.decode(errors="replace").partition("\n")[0].partition(",")[0]
     said = ""
-    if not code and principal:
+    for principal in () if code else names.decode(errors="replace").splitlines():
         code, _, said = _ssh_keygen("verify", signature, signed, "-f", signers, "-I", principal)
         if not code:
             return
