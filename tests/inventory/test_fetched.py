@@ -186,6 +186,16 @@ def test_the_header_goes_to_one_server(site: Secure, monkeypatch: pytest.MonkeyP
     assert site.asked == []
 
 
+def test_how_to_choose_a_host_of_terraform_has_the_whole_url(site: Secure) -> None:
+    data = b'{"hosts": {"sensitive": false, "value": ["h"]}}'
+    site.files["/terraform.json"] = data
+    url = f"{site.url}/terraform.json#sha256={hashlib.sha256(data).hexdigest()}"
+    with pytest.raises(GpureadyError) as e:
+        load([url])
+    assert f"give both: -i '{url}' -i spec.yaml" in e.value.remedy
+    assert "group_vars" not in e.value.remedy
+
+
 def test_a_body_that_is_too_long_is_not_taken_whole(site: Secure) -> None:
     site.files["/large"], site.taken = bytes(64_000_000), []
     assert "/large: printed more than 5 MB" in refused(f"{site.url}/large#sha256={SHA256}")
