@@ -1,5 +1,6 @@
 """An HTTPS server for tests that has files, takes files (PUT), and serves git repositories with git's own program."""
 
+import contextlib
 import os
 import ssl
 import subprocess
@@ -12,6 +13,7 @@ from tests.lab.server import Threads
 class Secure(Threads):
     """``files``: content by path, also of those that were put. ``asked``: method, path and Authorization.
 
+    ``put_answer``: the body of the answer to a PUT. ``taken``: the length of each body that a client took whole.
     ``redirects``: URLs by path. ``repositories``: their directory, for paths below /git/. ``certificate`` is a file.
     """
 
@@ -31,6 +33,8 @@ class Secure(Threads):
         self.redirects: dict[str, str] = {}
         self.asked: list[tuple[str, str, str]] = []
         self.repositories = folder / "git"
+        self.put_answer = b""
+        self.taken: list[int] = []
         self.start()
 
     @property
@@ -55,7 +59,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         self._note()
         self.server.files[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
-        self._answer(201)
+        self._answer(201, self.server.put_answer)
 
     def do_POST(self) -> None:
         self._git()
@@ -84,7 +88,9 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in {"Content-Length": str(len(content)), **headers}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(content)
+        with contextlib.suppress(OSError):
+            self.wfile.write(content)
+            self.server.taken.append(len(content))
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""

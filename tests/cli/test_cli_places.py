@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gpuready.base.places import Remote, upload
 from gpuready.result.document import document
 from gpuready.result.exitcode import exit_code
 from gpuready.result.model import Error, HostResult, Run, utc
@@ -47,6 +48,27 @@ def test_a_result_that_the_server_does_not_take_is_an_error(
     assert f"the result was not written to {site.url}/r.json: " in said and "certificate" in said
 
 
+def test_the_header_goes_to_one_server(site: Secure, exits: Exits, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUREADY_OUTPUT_HEADER", "Authorization: Bearer t0ken")
+    wanted = [("--output", f"{form}:{url}/r") for form, url in (("json", site.url), ("junit", "https://localhost:1"))]
+    said = exits(64, "plan", "-i", "h,", *wanted[0], *wanted[1]).err
+    assert "GPUREADY_OUTPUT_HEADER would go to several servers: 127.0.0.1:" in said
+    assert site.asked == []
+
+
+def test_the_answer_to_a_result_is_not_taken(site: Secure) -> None:
+    site.put_answer = bytes(64_000_000)
+    Remote(site.url).write("r.json", b"{}")
+    assert (site.files, site.taken) == ({"/r.json": b"{}"}, [])
+
+
+def test_a_scheme_in_capitals_is_the_same(site: Secure) -> None:
+    found = upload(f"HTTPS{site.url.removeprefix('https')}/r.json", "--output")
+    assert found is not None
+    found[0].write(found[1], b"{}")
+    assert site.files == {"/r.json": b"{}"}
+
+
 def test_a_result_goes_to_a_store(tmp_path: Path, exits: Exits) -> None:
     write(tmp_path / "result.json", "x", sample("converged"))
     (tmp_path / "store").mkdir()
@@ -58,7 +80,11 @@ def test_a_result_goes_to_a_store(tmp_path: Path, exits: Exits) -> None:
     ("url", "said"),
     [
         ("http://h/a.json", "results are not sent over http"),
-        ("https://h/", "the name of the file is missing"),
+        ("https://h/", "the directory or the name of the file is missing"),
+        ("https://h", "the directory or the name of the file is missing"),
+        ("s3://bucket", "the directory or the name of the file is missing"),
+        ("file:///x", "the directory or the name of the file is missing"),
+        ("nosuch://b/x.json", "--output: cannot write to nosuch://b: "),
         ("https://u:p@h/a.json", "all users of the machine see"),
         ("https://a b/a.json", "a space"),
     ],
@@ -156,7 +182,7 @@ def test_a_file_that_is_broken_or_hostile_ends_no_other(tmp_path: Path, exits: E
         "future": "is in the future", "other": "not a result of gpuready apply -i @local", "cut": "not a result",
         "deep": "not a result", "list": "this is not a result document", "bytes": "not a result", "link": "a symlink",
         "pipe": "not a regular file", "directory": "not a regular file", "large": "larger than 10 MB",
-        "timeless": "not a result that says", "odd": "not a result that says", "form": "hosts.@local",
+        "timeless": "with an end time", "odd": "with an end time", "form": "hosts.@local",
         "many": "not a result of gpuready apply -i @local",
     }  # fmt: skip
     assert said.keys() == reasons.keys()
@@ -180,4 +206,4 @@ def test_what_report_refuses(tmp_path: Path, exits: Exits) -> None:
     assert "must be the only argument" in exits(64, "report", tmp_path / "empty", tmp_path / "r.json").err
     assert "--max-age 2: not a time" in exits(64, "report", tmp_path / "empty", "--max-age", "2").err
     write(tmp_path / "result.json", "x", sample("converged"))
-    assert "-i names the nodes" in exits(64, "report", tmp_path / "result.json", "-i", "a,").err
+    assert "-i needs a directory or a URL" in exits(64, "report", tmp_path / "result.json", "-i", "a,").err

@@ -210,7 +210,7 @@ def test_no_answer_of_a_node_takes_long_or_is_a_bug_of_ours(test: str, text: str
     assert time.process_time() - began < 2  # a quadratic pattern takes minutes
 
 
-@pytest.mark.parametrize(("resets", "rc", "runs"), [((), 0, 2), ((2,), 0, 2), ((1, 2), 7, 1)])
+@pytest.mark.parametrize(("resets", "rc", "runs"), [((), 0, 2), ((2,), 0, 2), ((1, 2), 0, 2), ((1, 2, 3, 4, 5), 7, 1)])
 def test_a_server_that_opens_its_port_anew_is_tried_again(
     tmp_path: Path, resets: tuple[int, ...], rc: int, runs: int
 ) -> None:

@@ -76,6 +76,13 @@ def test_a_signed_spec_is_read(site: Secure, ours: Signer) -> None:
     assert site.asked[-1][1] == "/hosts.yaml.sig?version=2"
 
 
+def test_each_principal_of_a_key_is_tried(site: Secure, ours: Signer, tmp_path: Path) -> None:
+    site.files["/hosts.yaml.sig"] = ours.sign(SPEC)
+    allowed = tmp_path / "allowed"
+    allowed.write_text(f"!{ours.allowed.read_text()}")
+    assert gpus(f"{site.url}/hosts.yaml#signers={allowed}") == 8
+
+
 @pytest.mark.fault("wrong-spec")
 def test_a_spec_without_the_right_signature_is_refused(site: Secure, ours: Signer, other: Signer) -> None:
     url = f"{site.url}/hosts.yaml#signers={ours.allowed}"
@@ -171,10 +178,38 @@ def test_a_server_that_is_not_trusted_or_leads_away_is_refused(site: Secure, mon
     assert "certificate verify failed" in refused(f"{site.url}/hosts.yaml{pinned}")
 
 
+def test_the_header_goes_to_one_server(site: Secure, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUREADY_INVENTORY_HEADER", "Authorization: Bearer t0ken")
+    urls = [f"{url}/hosts.yaml#sha256={SHA256}" for url in (site.url, "https://other.example.com")]
+    with pytest.raises(UsageError, match=r"would go to several servers: 127\.0\.0\.1:[0-9]*, other\.example\.com$"):
+        load([*urls, "@local"])
+    assert site.asked == []
+
+
+def test_how_to_choose_a_host_of_terraform_has_the_whole_url(site: Secure) -> None:
+    data = b'{"hosts": {"sensitive": false, "value": ["h"]}}'
+    site.files["/terraform.json"] = data
+    url = f"{site.url}/terraform.json#sha256={hashlib.sha256(data).hexdigest()}"
+    with pytest.raises(GpureadyError) as e:
+        load([url])
+    assert f"give both: -i '{url}' -i spec.yaml" in e.value.remedy
+    assert "group_vars" not in e.value.remedy
+
+
+def test_a_body_that_is_too_long_is_not_taken_whole(site: Secure) -> None:
+    site.files["/large"], site.taken = bytes(64_000_000), []
+    assert "/large: printed more than 5 MB" in refused(f"{site.url}/large#sha256={SHA256}")
+    assert site.taken == []
+
+
+def test_no_argument_of_a_process_has_the_url() -> None:
+    assert not any("://" in word for word in fetched.https.get())
+
+
 @pytest.mark.fault("hanging-download")
 def test_a_server_that_never_ends_its_answer_is_given_up(site: Secure, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpuready.inventory.programs.TIMEOUT", 1)
-    monkeypatch.setattr(fetched.https, "get", lambda url: ["sh", "-c", "echo a; exec tail -f /dev/null"])
+    monkeypatch.setattr(fetched.https, "get", lambda: ["sh", "-c", "echo a; exec tail -f /dev/null"])
     assert "hosts.yaml: took longer than 1 s" in refused(f"{site.url}/hosts.yaml#sha256={SHA256}")
 
 
@@ -197,6 +232,9 @@ def test_a_server_that_never_ends_its_answer_is_given_up(site: Secure, monkeypat
         ("git+https://h/r#path=a", "the commit or branch is missing"),
         ("git+https://h/r@#path=a", "the commit or branch is missing"),
         ("git+https://h/r@--upload-pack=x#path=a", "the commit or branch is missing"),
+        ("git+ssh://git@h/r.git#path=a", "the commit or branch is missing"),
+        ("git+https://h/r@4773614#path=a", "a commit has 40 digits"),
+        (f"git+https://h/r@{'a' * 39}#path=a", "a commit has 40 digits"),
         ("git+https://h/r@main", "the path of the file is missing"),
         ("git+https://h/r@main#path=a&sha256=1", "after #, only path and signers are allowed"),
         ("git+https://u:p@h/r@main#path=a", "all users of the machine see"),

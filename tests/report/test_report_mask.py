@@ -130,6 +130,11 @@ OPEN = (
 )
 
 
+def test_a_query_that_opens_a_url() -> None:
+    text = "https://h/a?X-Amz-Date=1&X-Amz-Signature=s3cret#sha256=1, https://h/a?sig=s3%2Fcret&se=2 signal sig=11"
+    assert mask_text(text) == "https://h/a?X-Amz-Date=1&X-Amz-Signature=***, https://h/a?sig=*** signal sig=11"
+
+
 @pytest.mark.parametrize(("text", "masked"), HIDDEN)
 def test_hidden(text: str, masked: str) -> None:
     assert mask_text(text) == masked

@@ -350,7 +350,7 @@ def test_a_worker_is_killed_under_load(trainers: Path, two: list[Machine], gpure
     assert not any(leftovers(m) for m in two)
 
 
-def tested(result: Result) -> list[tuple[object, ...]]:
+def figures(result: Result) -> list[tuple[object, ...]]:
     """What a run of fabric tested, and how each test ended. A loaded machine may be slow, which is a warning."""
     rows = [
         (each["round"], each["test"], each["server"]["host"], each["client"]["host"], each["status"])
@@ -384,7 +384,7 @@ def test_pairs_of_hosts_are_tested_on_workers(
         process = gpuready.start(*words, *options, inventory=where, env=theirs.env)
         found.append(gpuready.finish(process, code=0))
     alone, divided = found
-    assert tested(divided) == tested(alone) and {row[0] for row in tested(alone)} == {1, 2, 3}
+    assert figures(divided) == figures(alone) and {row[0] for row in figures(alone)} == {1, 2, 3}
     for m in three:
         assert divided.checks("pass", "warn", host=m.name) == alone.checks("pass", "warn", host=m.name)
     assert sorted(cases(tmp_path / "1.xml")) == sorted(cases(tmp_path / "0.xml"))
@@ -394,7 +394,7 @@ def test_pairs_of_hosts_are_tested_on_workers(
     until(lambda: any(map(measures, three)), 60)
     theirs.busy()[0].kill()
     killed = gpuready.finish(process, code=0)
-    assert tested(killed) == [row for row in tested(alone) if row[:2] == (1, "tcp_bw")]
+    assert figures(killed) == [row for row in figures(alone) if row[:2] == (1, "tcp_bw")]
 
     process = gpuready.start(*words, "--seconds", "600", inventory=where, env=theirs.env)
     until(lambda: any(map(measures, three)), 60)

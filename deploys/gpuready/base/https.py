@@ -6,12 +6,16 @@ arguments of processes. It goes only to the server that the URL names, and not t
 
 import http.client
 import os
+import shutil
 import sys
 import urllib.request
+from collections.abc import Iterable
+from typing import BinaryIO
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
 from gpuready.base.child import command
+from gpuready.base.errors import UsageError
 
 #: The variable with the line for the server, by method.
 HEADERS = {"GET": "GPUREADY_INVENTORY_HEADER", "PUT": "GPUREADY_OUTPUT_HEADER"}
@@ -19,9 +23,9 @@ HEADERS = {"GET": "GPUREADY_INVENTORY_HEADER", "PUT": "GPUREADY_OUTPUT_HEADER"}
 _SILENT = 30
 
 
-def get(url: str) -> list[str]:
-    """Return the command that prints the file at a URL. On failure, it exits with 1 and a message on stderr."""
-    return [*command(__name__), url]
+def get() -> list[str]:
+    """Return the command that prints the file at the URL on its stdin. On failure, it exits with 1 and a message."""
+    return command(__name__)
 
 
 def problem(url: str) -> str:
@@ -38,8 +42,18 @@ def problem(url: str) -> str:
     return "" if url.isascii() and url.isprintable() and " " not in url else "a space or another invalid character"
 
 
-def exchange(method: str, url: str, data: bytes | None = None) -> bytes:
-    """Return the body of the server's answer. Raises OSError."""
+def refuse_to_share(method: str, urls: Iterable[str]) -> None:
+    """Raise UsageError if the line for the server would go to several servers: it is a secret of one of them."""
+    servers = sorted({urlsplit(url).netloc.lower() for url in urls})
+    if os.environ.get(HEADERS[method]) and len(servers) > 1:
+        raise UsageError(
+            f"{HEADERS[method]} would go to several servers: {', '.join(servers)}",
+            remedy="name URLs of one server, or unset it",
+        )
+
+
+def exchange(method: str, url: str, data: bytes | None = None, to: BinaryIO | None = None) -> None:
+    """Write the body of the answer to ``to``, a part at a time; without it, it is not read. Raises OSError."""
     request = urllib.request.Request(url, data, method=method)
     if line := os.environ.get(HEADERS[method], ""):
         name, colon, value = line.partition(":")
@@ -52,8 +66,10 @@ def exchange(method: str, url: str, data: bytes | None = None) -> bytes:
         opener.add_handler(getattr(urllib.request, kind)())
     try:
         with opener.open(request, timeout=_SILENT) as answer:
-            found: bytes = answer.read()
-            return found
+            if to is not None:
+                shutil.copyfileobj(answer, to)
+                if answer.length:
+                    raise OSError(f"{answer.length} bytes of the answer are missing")
     except HTTPError as e:
         raise OSError(f"the server answered {e.code} {e.reason}") from None
     except URLError as e:
@@ -64,6 +80,6 @@ def exchange(method: str, url: str, data: bytes | None = None) -> bytes:
 
 if __name__ == "__main__":
     try:
-        sys.stdout.buffer.write(exchange("GET", sys.argv[2]))
+        exchange("GET", sys.stdin.readline().rstrip("\n"), to=sys.stdout.buffer)
     except OSError as e:
         raise SystemExit(str(e)) from None

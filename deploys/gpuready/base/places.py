@@ -54,11 +54,13 @@ def upload(text: str, option: str) -> tuple[Remote, str] | None:
     if url is None:
         return None
     where, _, name = text.rpartition("/")
-    web = url[1].lower() == "https"
-    wrong = https.problem(text) if web else "results are not sent over http" if url[1].lower() == "http" else ""
-    if wrong or not name:
-        raise UsageError(f"{option} {text}: {wrong or 'the name of the file is missing'}", remedy="https://HOST/FILE")
-    return Remote(where) if web else _remote(where, option), name
+    scheme = url[1].lower()
+    wrong = https.problem(text) if scheme == "https" else "results are not sent over http" if scheme == "http" else ""
+    if not wrong and (not name or len(where) <= url.end()):
+        wrong = "the directory or the name of the file is missing"
+    if wrong:
+        raise UsageError(f"{option} {text}: {wrong}", remedy="https://HOST/FILE, or s3://BUCKET/FILE")
+    return Remote(where) if scheme == "https" else _remote(where, option), name
 
 
 def _remote(text: str, option: str) -> Remote:
@@ -118,15 +120,17 @@ class Remote:
     """
 
     def __init__(self, url: str) -> None:
-        self.url = self.key = url.rstrip("/")
+        scheme, _, path = url.partition("://")
+        self.url = self.key = f"{scheme.lower()}://{path.rstrip('/') or path[:1]}"
         self._opened: tuple[Any, str] | None = None
 
     def __str__(self) -> str:
         return self.url
 
     def prepare(self) -> None:
-        """Find what the URL needs. Raises OSError."""
-        self._apart()
+        """Find what the URL needs; a web server needs nothing. Raises OSError."""
+        if not self.url.startswith("https://"):
+            self._apart()
 
     def write(self, name: str, data: bytes) -> None:
         """Write a new file. Raises OSError."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from gpuready.base import https
 from gpuready.base.errors import OutputError, UsageError, did_you_mean
 from gpuready.base.files import new_mode, reason, replace_file
 from gpuready.base.places import Directory, Remote, place, upload
@@ -64,6 +65,7 @@ def parse(text: str, forms: Sequence[str] = FORMATS) -> Target:
     if colon and not path:
         raise UsageError(f"--output {text}: the path after the colon is missing")
     if remote := upload(path, "--output"):
+        _prepare(remote[0], "--output")
         return Target(form, Path(remote[1]), remote[0])
     return Target(form, _writable(Path(path).expanduser()) if path and path != "-" else None)
 
@@ -83,6 +85,7 @@ def _writable(path: Path) -> Path:
 def targets(texts: Sequence[str], default: str = "human", forms: Sequence[str] = FORMATS) -> tuple[Target, ...]:
     """All wanted outputs; where none goes to stdout, human text does. UsageError if they cannot all be."""
     found = [parse(text, forms) for text in texts]
+    _one_server(found)
     if sum(target.path is None for target in found) > 1:
         raise UsageError("only one --output can go to stdout", remedy="give the others a path: FORMAT:PATH")
     paths = [target.shown for target in found if target.path is not None]
@@ -99,11 +102,20 @@ def kept(history: str) -> tuple[Target, ...]:
     if not history:
         return ()
     where = place(history, "--history")
+    _prepare(where, "--history")
+    return (Target("json", Path(f"-{secrets.token_hex(6)}.json"), where, kept=True),)
+
+
+def _one_server(found: Sequence[Target]) -> None:
+    https.refuse_to_share("PUT", (target.shown for target in found if target.shown.startswith("https://")))
+
+
+def _prepare(where: Directory | Remote, option: str) -> None:
+    """Better refused now than after an hour; UsageError."""
     try:
         where.prepare()
     except OSError as e:
-        raise UsageError(f"--history: cannot write to {where}: {reason(e)}") from None
-    return (Target("json", Path(f"-{secrets.token_hex(6)}.json"), where, kept=True),)
+        raise UsageError(f"{option}: cannot write to {where}: {reason(e)}") from None
 
 
 def _named(target: Target, run: Run) -> Target:
@@ -129,6 +141,10 @@ def requested(argv: Sequence[str], forms: Sequence[str]) -> tuple[Target, ...]:
     for text in texts:
         with contextlib.suppress(UsageError):
             found.append(parse(text, tuple(known)))
+    try:
+        _one_server(found)
+    except UsageError:
+        found.clear()
     around = os.environ.get("GPUREADY_HISTORY", "") if argv[:1] and argv[0] in _OVER_NODES else ""
     with contextlib.suppress(UsageError):
         found += kept([around, *given(argv, "--history")][-1])

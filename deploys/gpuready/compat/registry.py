@@ -11,7 +11,7 @@ Specification 1.1; "Token Authentication Specification" of the distribution proj
 import hashlib
 import io
 import re
-import time
+import threading
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -40,7 +40,34 @@ _PARAMETER = re.compile(r'(?<![a-z])([a-z]+)="([^"]*)"')
 
 
 def registry_config(reference: str) -> Any:
-    """Return the configuration of an image for amd64. Raises ImageError."""
+    """Return the configuration of an image for amd64. Raises ImageError.
+
+    A timeout of a socket begins again with each byte, also of headers. So this waits for a thread, which it leaves to
+    end with the process.
+    """
+    found: list[Any] = []
+
+    def ask() -> None:
+        try:
+            found.append(_config(reference))
+        except Exception as e:
+            found.append(e)
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(_SECONDS)
+    if not found:
+        raise ImageError(f"{_parts(reference)[0]}: {_late()}")
+    if isinstance(found[0], Exception):
+        raise found[0]
+    return found[0]
+
+
+def _late() -> str:
+    return f"no whole answer within {_SECONDS:g} s"
+
+
+def _config(reference: str) -> Any:
     host, name, version = _parts(reference)
     registry = _Registry(host, name)
     try:
@@ -89,7 +116,6 @@ class _Registry:
         self._host, self._name = host, name
         self._scheme = "http" if _LOOPBACK.fullmatch(host) else "https"  # as Docker does
         self._token = ""
-        self._deadline = time.monotonic() + _SECONDS
         self._opener = urllib.request.build_opener(_SameScheme)
 
     def has(self, name: str) -> bool:
@@ -127,7 +153,10 @@ class _Registry:
 
     def _new_token(self, challenge: str) -> str:
         given = dict(_PARAMETER.findall(challenge))
-        realm = urllib.parse.urlsplit(given.get("realm", ""))
+        try:
+            realm = urllib.parse.urlsplit(given.get("realm", ""))
+        except ValueError as e:
+            raise ImageError(f"{self._host}: the realm of its token is no URL: {brief(str(e))}") from None
         if (
             not challenge.lower().startswith("bearer ")
             or not realm.netloc
@@ -151,25 +180,19 @@ class _Registry:
             request.add_unredirected_header("Authorization", f"Bearer {self._token}")
         data = b""
         try:
-            with self._opener.open(request, timeout=self._left()) as answer:
+            with self._opener.open(request, timeout=_SECONDS) as answer:
                 while part := answer.read1(1 << 16):
                     data += part
-                    self._left()
                     if len(data) > _LARGEST:
                         raise ImageError(f"{self._host}: an answer has more than {_LARGEST // 1_000_000} MB")
         except (urllib.error.HTTPError, ImageError):
             raise
         except (OSError, HTTPException, ValueError) as e:
             why = e.reason if isinstance(e, urllib.error.URLError) else e
-            text = getattr(why, "strerror", None) or str(why) or type(why).__name__
+            late = isinstance(why, TimeoutError)
+            text = _late() if late else getattr(why, "strerror", None) or str(why) or type(why).__name__
             raise ImageError(f"{self._host}: {brief(text)}") from None
         return data
-
-    def _left(self) -> float:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise ImageError(f"{self._host}: no complete answer within {_SECONDS:g} s")
-        return left
 
     def _refused(self, e: urllib.error.HTTPError) -> ImageError:
         e.close()

@@ -14,8 +14,10 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from gpuready.base import https
+from gpuready.base.child import environment
 from gpuready.base.errors import InventoryError, UsageError, brief
 from gpuready.base.files import why_not
 from gpuready.inventory.programs import run
@@ -23,6 +25,8 @@ from gpuready.inventory.programs import run
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _HTTPS, _GIT = "https://", ("git+https://", "git+ssh://")
 _REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
+#: The server would take it for the name of a branch.
+_SHORT = re.compile(r"[0-9a-f]{7,39}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 #: The namespace of signatures; one that was made for another purpose does not count.
 NAMESPACE = "gpuready"
@@ -53,9 +57,11 @@ def source(text: str) -> Source:
     git = name.startswith(_GIT)
     allowed = {"signers", "path"} if git else {"sha256", "signers"}
     url, _, ref = name.removeprefix("git+").rpartition("@") if git else (name, "", "")
+    bare = git and _wrong_url(url) == "" and not urlsplit(url).path.strip("/")
     problems = (
         (not git and not name.startswith(_HTTPS), "not supported"),
-        (git and (not _REF.fullmatch(ref) or ".." in ref), "the commit or branch is missing"),
+        (git and (not _REF.fullmatch(ref) or ".." in ref or bare), "the commit or branch is missing"),
+        (_SHORT.fullmatch(ref), "a commit has 40 digits: give all of them"),
         (not allowed.issuperset(given), f"after #, only {' and '.join(sorted(allowed))} are allowed"),
         (git and not given.get("path"), "the path of the file is missing"),
         (not git and len(given) != 1, "exactly one of sha256 and signers is required"),
@@ -81,7 +87,7 @@ def fetched(wanted: Source) -> bytes:
     with tempfile.TemporaryDirectory(prefix="gpuready-") as folder:
         if wanted.ref:
             return _from_git(wanted, folder)
-        data = _get(wanted.url)
+        data = _get(wanted.url, folder)
         if wanted.sha256 and (sha256 := hashlib.sha256(data).hexdigest()) != wanted.sha256:
             raise InventoryError(
                 f"{wanted.name}: the SHA-256 is {sha256}, expected {wanted.sha256}",
@@ -92,8 +98,10 @@ def fetched(wanted: Source) -> bytes:
         return data
 
 
-def _get(url: str) -> bytes:
-    code, data, err = run(https.get(url), url)
+def _get(url: str, folder: str) -> bytes:
+    asked = Path(folder, "url")
+    asked.write_text(url)  # the URL may hold a signature, and all users see words
+    code, data, err = run(https.get(), url, environment(), asked)
     if code:
         raise InventoryError(f"{url}: cannot be fetched: {brief(err) or f'exit {code}'}")
     return data
@@ -101,13 +109,12 @@ def _get(url: str) -> bytes:
 
 def _check_signature(wanted: Source, data: bytes, folder: str) -> None:
     signature, signed = Path(folder, "sig"), Path(folder, "data")
-    signature.write_bytes(_get(_signature(wanted.url)))
+    signature.write_bytes(_get(_signature(wanted.url), folder))
     signed.write_bytes(data)
     signers = str(Path(wanted.signers).expanduser())
     code, names, _ = _ssh_keygen("find-principals", signature, signed, "-f", signers)
-    principal = names.decode(errors="replace").partition("\n")[0].partition(",")[0]
     said = ""
-    if not code and principal:
+    for principal in () if code else names.decode(errors="replace").splitlines():
         code, _, said = _ssh_keygen("verify", signature, signed, "-f", signers, "-I", principal)
         if not code:
             return
@@ -162,11 +169,11 @@ def _git(wanted: Source, folder: str, *words: str) -> bytes:
 
 def _run_git(folder: str, *words: str) -> tuple[int, bytes, str]:
     """Run git without prompts for a password, and without the caller's variables for another repository."""
-    environment: Mapping[str, str] = {
+    given: Mapping[str, str] = {
         **{name: value for name, value in os.environ.items() if name not in ("GIT_DIR", "GIT_WORK_TREE")},
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ALLOW_PROTOCOL": "https:ssh",
         "GIT_SSH_COMMAND": os.environ.get("GIT_SSH_COMMAND", "ssh -oBatchMode=yes"),
         "LC_ALL": "C",
     }
-    return run(["git", "-C", folder, *words], "git", environment)
+    return run(["git", "-C", folder, *words], "git", given)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
+from gpuready.base import https
 from gpuready.base.errors import InventoryError, SpecError, SpecErrors, Where, did_you_mean
 from gpuready.inventory.build import build, references
 from gpuready.inventory.connection import HONOURED, Connection, connection, ignored, known_hosts_file, missing_password
@@ -170,6 +171,7 @@ def read(sources: Sequence[str], *, allow_exec: bool = False, ansible: bool = Fa
     """Hosts and groups of all sources, without vars directories; errors as in :func:`load`."""
     if not sources:
         raise InventoryError("no inventory given")
+    https.refuse_to_share("GET", (source for source in sources if source.startswith("https://")))
     graph = Graph()
     errors: list[SpecError] = []
     paths = list(filter(is_path, sources)) if ansible else []

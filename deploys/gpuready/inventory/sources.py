@@ -50,14 +50,14 @@ def read_source(source: str, graph: Graph, errors: list[SpecError], *, allow_exe
         return
     if source == STDIN:
         try:
-            _read_text("<stdin>", _stdin(), graph, errors)
+            _read_text("<stdin>", _stdin(), graph, errors, given=STDIN)
         except SpecError as e:
             errors.append(e)
         return
     if is_url(source):
         wanted = fetched.source(source)
         try:
-            _read_text(wanted.name, decode(fetched.fetched(wanted), wanted.name), graph, errors)
+            _read_text(wanted.name, decode(fetched.fetched(wanted), wanted.name), graph, errors, given=source)
         except SpecError as e:
             errors.append(e)
         return
@@ -154,7 +154,9 @@ def _with_pyinfra(path: str) -> str:
     return f"; or run {shlex.join(words)}" if program.exists() else ""
 
 
-def _read_text(path: str, text: str, graph: Graph, errors: list[SpecError], *, script: bool = False) -> None:
+def _read_text(
+    path: str, text: str, graph: Graph, errors: list[SpecError], *, script: bool = False, given: str = ""
+) -> None:
     suffix = Path(path).suffix
     ini = suffix == ".ini" or (suffix != ".json" and is_ini(text) and not is_json(text))
     located = None if ini else _load(path, text)
@@ -170,7 +172,7 @@ def _read_text(path: str, text: str, graph: Graph, errors: list[SpecError], *, s
     if script or (is_json(text) and _is_export(located.value)):
         ExportSource(graph, errors).read(located.value)
     elif is_json(text) and is_terraform(located.value):
-        TerraformSource(graph, errors, path).read(located.value)
+        TerraformSource(graph, errors, path, given).read(located.value)
     elif all(group.value is not None and not isinstance(group.value, (dict, list)) for group in located.value.values()):
         raise InventoryError(
             f"{path}: not an inventory: its top-level keys are variables",

@@ -11,6 +11,7 @@ hashicorp/aws, hashicorp/azurerm, oracle/oci, terraform-provider-openstack/opens
 """
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -61,12 +62,12 @@ def is_terraform(top: Top) -> bool:
 
 
 class TerraformSource(Source):
-    """The hosts of an output, or of the resources of a state."""
+    """The hosts of an output, or of the resources of a state. ``given``: what -i says, if it is not the file."""
 
-    def __init__(self, graph: Graph, errors: list[SpecError], file: str) -> None:
+    def __init__(self, graph: Graph, errors: list[SpecError], file: str, given: str = "") -> None:
         super().__init__(graph, errors)
         self._file = file
-        graph.choose[file] = _how_to_choose(file)
+        graph.choose[file] = _how_to_choose(given or file, beside=not given)
 
     def read(self, top: Top) -> None:
         """Read the hosts; InventoryError if there are none."""
@@ -142,11 +143,10 @@ class TerraformSource(Source):
             self.graph.aliases[address] = host
 
 
-def _how_to_choose(file: str) -> str:
-    stdin = file == "<stdin>"
-    both = f"-i {'-' if stdin else file} -i spec.yaml"
-    beside = "" if stdin else "; or write `gpuready: {}` into group_vars/all.yml beside it"
-    return f"write `all: {{vars: {{gpuready: {{}}}}}}` into spec.yaml, and give both: {both}{beside}"
+def _how_to_choose(given: str, beside: bool) -> str:
+    also = "; or write `gpuready: {}` into group_vars/all.yml beside it" if beside else ""
+    both = f"-i {shlex.quote(given)} -i spec.yaml"
+    return f"write `all: {{vars: {{gpuready: {{}}}}}}` into spec.yaml, and give both: {both}{also}"
 
 
 def _is_instance(resource: Located) -> bool:

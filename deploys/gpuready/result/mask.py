@@ -112,6 +112,9 @@ def _replaced(text: str, names: re.Pattern[str], value: Callable[[str, Match], t
 def _is_secret(name: Match) -> bool:
     word = name["name"]
     assigned = "=" in name[0][len(word) :] and word[-3:].lower() == "key"
+    # A query that opens a URL: X-Amz-Signature, X-Goog-Signature, and Azure's sig.
+    query = name.string[max(0, name.start() - 1) : name.start()] in ("?", "&")
+    assigned |= query and word.lower().endswith(("signature", "sig"))
     return (assigned or bool(_SECRET.search(word))) and word not in _WORKING_DIRECTORY
 
 

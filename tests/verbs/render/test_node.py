@@ -200,13 +200,13 @@ def test_a_wheel_on_a_server_needs_this_machine_only_for_its_header(
 
 def test_a_unit_gets_its_words_as_they_are(tmp_path: Path) -> None:
     """systemd expands % and $ in ExecStart, but for the hostname."""
-    url = "https://h/a$x%41.yaml?q=1#signers=/etc/a b"
+    url = "https://h/a$x%41.yaml#signers=/etc/a b"
     text = rendered("pull", "--spec", url, "--results", "/re sult/$1%", "--every", "6h")
     done = subprocess.run(["sh", "-n"], input=text, text=True, check=False)
     assert done.returncode == 0
     (line,) = (line for line in text.splitlines() if line.startswith("ExecStart="))
     assert line == (
-        'ExecStart=/opt/gpuready/bin/gpuready apply -i "https://h/a$$x%%41.yaml?q=1#signers=/etc/a b" -i @local '
+        'ExecStart=/opt/gpuready/bin/gpuready apply -i "https://h/a$$x%%41.yaml#signers=/etc/a b" -i @local '
         '--limit @local --yes --output "json:/re sult/$$1%%/%H.json"'
     )
     assert "OnUnitInactiveSec=21600\nRandomizedDelaySec=10800\n" in text
@@ -223,6 +223,9 @@ def test_a_unit_gets_its_words_as_they_are(tmp_path: Path) -> None:
         (f"https://h/a#sha256={'a' * 64}", "http://h/r", "results are not sent over http"),
         (f"https://h/a#sha256={'a' * 64}", "https://u:p@h/r", "all users of the machine see"),
         (f"https://h/a#sha256={'a' * 64}", "/r\nUser=x", "a control character"),
+        (f"https://h/a?sig=1#sha256={'a' * 64}", "/r", "all users of a node can read its unit"),
+        (f"https://h/a#sha256={'a' * 64}", "https://h/r?sig=1", "the name of each node goes to its end"),
+        (f"https://h/a#sha256={'a' * 64}", "https://h/r#x", "the name of each node goes to its end"),
     ],
 )
 def test_what_no_unit_is_printed_for(spec: str, results: str, said: str) -> None:

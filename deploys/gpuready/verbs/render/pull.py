@@ -22,6 +22,11 @@ def install(spec: str, results: str, every: int) -> str:
         raise UsageError(
             f"--spec {spec}: {signers} is not an absolute path", remedy="signers=/etc/gpuready/allowed_signers"
         )
+    if "?" in spec.partition("#")[0]:
+        raise UsageError(
+            f"--spec {spec}: all users of a node can read its unit, and so a secret in the query",
+            remedy="a URL without ?; a token goes into GPUREADY_INVENTORY_HEADER",
+        )
     place = results.rstrip("/")
     if not place.startswith("/"):
         _check_url(place)
@@ -37,6 +42,8 @@ def install(spec: str, results: str, every: int) -> str:
 def _check_url(place: str) -> None:
     if "://" not in place:
         raise UsageError(f"--results {place}: not an absolute path", remedy="/DIRECTORY, https://... or s3://...")
+    if "?" in place or "#" in place:
+        raise UsageError(f"--results {place}: the name of each node goes to its end", remedy="a URL without ? and #")
     upload(f"{place}/NODE.json", "--results")
 
 
