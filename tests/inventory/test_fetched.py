@@ -1,4 +1,4 @@
-"""An inventory from a URL: what it is checked against, and what is said if the check fails."""
+"""An inventory from a URL: its checks, and the message if one of them fails."""
 
 import hashlib
 import os

@@ -111,8 +111,9 @@ def recorded(node: Host, applied: Result) -> None:
 def status(node: Host, *more: str) -> dict[str, Any]:
     """What the node's record and its state now come to."""
     result = node.call("status", *more)
-    assert result.host()["outcome"] in ("ok", "would_change") and result.host()["execs"] == 1, result.explain()
     found: dict[str, Any] = result.host()["status"]
+    outcome = "would_change" if found["differs"] or found["blocked"] else "ok"
+    assert (result.host()["outcome"], result.host()["execs"]) == (outcome, 1), result.explain()
     return found
 
 

@@ -5,6 +5,7 @@ It says "ready" only if a GPU check ran on every host. Without one, it only says
 
 import shlex
 from collections import Counter
+from collections.abc import Iterable
 
 from gpuready.base.host_list import hostlist
 from gpuready.result import blocks
@@ -87,13 +88,18 @@ def next_lines(run: Run) -> list[str]:
         following = "verify"
     elif run.verb == "verify" and any(host.outcome == "would_change" for host in run.hosts):
         following = "plan"
-    limits = "".join(f" --limit {shlex.quote(each)}" for each in run.limit)
+    limits = limit_options(run.limit)
     found = [f"next:    gpuready {following} {run.choice}{limits}"] if following else []
     bad = [host.name for host in run.hosts if host_style(run, host) == "red"]
     if bad and len(bad) < len(run.hosts):
         instead = f" instead of{limits}" if limits else ""
         found.append(f"again:   --limit {shlex.quote(hostlist(bad, whole=True))}{instead}")
     return [line for line in found if mask_text(line) == line]  # one with a mask in it cannot be copied
+
+
+def limit_options(limit: Iterable[str]) -> str:
+    """Return the options of ``--limit`` as shell words, each after a blank."""
+    return "".join(f" --limit {shlex.quote(each)}" for each in limit)
 
 
 def ending(run: Run, code: int, paint: Painter) -> str:

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,15 +10,6 @@ from jsonschema import Draft202012Validator
 from gpuready.model.spec import NodeSpec
 from tests.command import Exits
 from tests.verbs.render.schemas import TEXT, several, thing
-
-
-@pytest.fixture
-def inventory(tmp_path: Path) -> str:
-    spec = {"hardware": {"gpus": 8}, "verify": {"image": "app:1"}, "runtimes": {"docker": {"shm_size": "16g"}}}
-    path = tmp_path / "hosts.json"
-    path.write_text(json.dumps({"all": {"hosts": {"h200": {"gpuready": spec}, "other": {"gpuready": {}}}}}))
-    return str(path)
-
 
 #: The fields of the API's reference v1 that a job uses; int64 and maps as its JSON has them.
 _COUNT = {"type": "string", "pattern": "^[0-9]+$"}

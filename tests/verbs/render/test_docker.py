@@ -1,6 +1,5 @@
 """The options of docker run for a node."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -70,14 +69,6 @@ def test_the_options_of_a_node(state: NodeState, spec: dict[str, Any], expected:
 def test_where_no_container_gets_gpus_it_is_said(state: NodeState, why: str) -> None:
     with pytest.raises(NoGpusError, match=why):
         words(state)
-
-
-@pytest.fixture
-def inventory(tmp_path: Path) -> str:
-    spec = {"hardware": {"gpus": 8}, "verify": {"image": "app:1"}, "runtimes": {"docker": {"shm_size": "16g"}}}
-    path = tmp_path / "hosts.json"
-    path.write_text(json.dumps({"all": {"hosts": {"h200": {"gpuready": spec}, "other": {"gpuready": {}}}}}))
-    return str(path)
 
 
 def test_a_recorded_node_gets_a_line_and_a_document(inventory: str, exits: Exits) -> None:

@@ -1,7 +1,6 @@
 """``gpuready trust``: store the SSH host keys after you have confirmed them. It does not log in."""
 
 import logging
-import shlex
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from gpuready.cli.sink import say
 from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.hosts import HostEntry
 from gpuready.operations.knownhosts import Judgement, KnownHosts, Status, stored
+from gpuready.result.ending import limit_options
 from gpuready.result.page import problem
 from gpuready.result.text import count
 from gpuready.verbs.trust.hostkey import Target, fetch, target
@@ -76,8 +76,7 @@ def command(yes: bool, replace: bool, **given: Any) -> int:
     stored = sum(_store(offer) for offer in wanted)
     say(f"{count(stored, 'key')} stored")
     if stored:
-        limits = [word for each in found.limit for word in ("--limit", each)]
-        say(f"next: gpuready plan {shlex.join([*shlex.split(found.choice), *limits])}", err=True)
+        say(f"next: gpuready plan {found.choice}{limit_options(found.limit)}", err=True)
     return 4 if refused or any(offer.error is not None for offer in offers) else 0
 
 
