@@ -52,7 +52,7 @@ for streams in {" ".join(map(str, STREAMS))}; do
     began=$SECONDS
     said=$(run "$@")
     rc=$?
-    if [ $rc = 0 ] || [ $((SECONDS - began)) -ge 2 ]; then break; fi
+    if [ $rc = 0 ] || [ $((SECONDS - began)) -ge {CONNECT} ]; then break; fi
     sleep 1
   done
   printf '%s\\n' "$said"
