@@ -64,11 +64,14 @@ _TONES = {"red": "b", "green": "g", "yellow": "l"}
 
 @dataclass(frozen=True)
 class Finding:
-    """A component or a check of a host that has something to see, and where the page shows it."""
+    """A component or a check of a host that has something to see, and where the page shows it.
+
+    Hosts share a row if they have the same findings, even if the evidence of each is another.
+    """
 
     name: str
     mark: Mark
-    anchor: str
+    anchor: str = field(compare=False)
 
 
 @dataclass
