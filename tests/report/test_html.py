@@ -172,6 +172,7 @@ def test_many_hosts_share_a_row_only_if_they_have_the_same_facts() -> None:
     rows = fleet_rows(page(fleet(300)))
     assert len(rows) < 30
     assert [row for row in rows if row.startswith("15: gpu[005,022,")], rows
+    assert any(row.startswith("225 hosts names gpu[001-002,006,") for row in rows), "a long list is folded away"
     assert any("570.172.08" in row and "FAILED" in row and row.startswith("3: ") for row in rows)
 
 
