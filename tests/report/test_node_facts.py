@@ -1,10 +1,14 @@
 """What a host consists of, read from its state, and the conditions that find hosts by it."""
 
+import re
+import shlex
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
 from gpuready.base.facts import Tool, Unknown
+from gpuready.model import probe
 from gpuready.model.state import OS, Docker, Driver, NodeState, Package
 from gpuready.result.facts import NodeFacts, Where, values
 
@@ -36,6 +40,17 @@ def test_an_engine_has_the_version_that_runs_or_that_of_its_package(
     commands = {name: Tool(path=f"/usr/bin/{name}") for name in ("dockerd", "containerd")}
     state = NodeState(docker=docker, packages=installed, tools=commands)
     assert NodeFacts.of(state).shown_engines == shown
+
+
+def test_the_version_of_cri_o_is_that_of_its_package() -> None:
+    """It runs no command for it, so the probe has to ask for the package."""
+    tools = {"crio": Tool(path="/usr/bin/crio")}
+    assert NodeFacts.of(NodeState(packages=packages(cri_o="1.34.2-1.1"), tools=tools)).engines == {"cri-o": "1.34.2"}
+    patterns = re.search(r"^set -- (.*\\\n.*)$", probe.script(), re.M)
+    assert patterns
+    asked = shlex.split(patterns[1])
+    for name in ("docker-ce", "docker.io", "containerd", "containerd.io", "cri-o"):
+        assert any(fnmatch(name, pattern) for pattern in asked), name
 
 
 def test_no_driver_and_no_answer_of_nvidia_smi() -> None:
