@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from gpuready.base.errors import GpureadyError, InventoryError
 from gpuready.base.part import OPTIONAL, SECONDS, Amount, Count, OneOf, Part
+from gpuready.result.facts import NodeFacts
 from gpuready.result.findings import Case, Changed, Note, Suite
 from gpuready.result.formats import FORMATS
 from gpuready.result.text import Painter, count
@@ -305,6 +306,8 @@ class Host(Part):
     """The SHA-256 of its spec, as the node's record has it; omitted: the node was not read."""
     xids: Xids | None = field(default=None, metadata=OPTIONAL)
     """The Xids since the driver was loaded; omitted: there are none, or the kernel log could not be read."""
+    facts: NodeFacts | None = field(default=None, metadata=OPTIONAL)
+    """What the node consists of; omitted: the node was not read."""
 
     @property
     def gpu_checks(self) -> int:
@@ -365,7 +368,8 @@ class HostResult(Host):
 
     def read(self, state: NodeState) -> None:
         """The node as it was read last."""
-        self.state, self.probed, self.examined, self.xids = state, True, bool(state.active), Xids.of(state)
+        self.state, self.probed, self.examined = state, True, bool(state.active)
+        self.xids, self.facts = Xids.of(state), NodeFacts.of(state)
 
 
 @dataclass(frozen=True)

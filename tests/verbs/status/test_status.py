@@ -194,6 +194,20 @@ def test_the_page() -> None:
     ]
 
 
+def test_what_nodes_consist_of_is_shown_once_for_those_alike() -> None:
+    kinds = [("gpu01", "580.95.05"), ("gpu02", "570.1"), ("gpu03", "580.95.05")]
+    hosts = []
+    for name, driver in kinds:
+        one = HostResult(name, {"status": status(node(written()), SAME)}, outcome="ok")
+        one.read(node(None, kernel="6.8.0", driver=Driver(proc_version=driver, gpus=("a", "b"))))
+        hosts.append(one)
+    assert [line.split() for line in shown(*hosts).splitlines() if " GPUs " in line or line.startswith("HOSTS")] == [
+        ["HOSTS", "GPUS", "DRIVER", "KERNEL", "OS", "TOOLKIT", "ENGINES"],
+        ["gpu[01,03]", "2", "GPUs", "580.95.05", "6.8.0", "none", "none", "none"],
+        ["gpu02", "2", "GPUs", "570.1", "6.8.0", "none", "none", "none"],
+    ]
+
+
 def test_a_document_gives_back_the_status() -> None:
     run_ = of(HostResult("gpu01", {"status": status(node(written()), DIFFERS)}, outcome="ok", execs=1))
     found = json.loads(json.dumps(document(run_, 0)))
