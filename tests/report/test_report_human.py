@@ -225,7 +225,14 @@ def test_the_report_of_500_hosts_ends_in_a_summary_that_fits_a_screen() -> None:
 
 def test_few_hosts_have_a_line_each() -> None:
     fifty = run("verify", *(host(f"gpu{n}") for n in range(50)))
-    assert "summary of" not in human(fifty, 0) and human(fifty, 0).count("0 GPU checks  1 exec") == 50
+    assert "summary of" not in human(fifty, 0) and human(fifty, 0).count("0 GPU checks  0.4 s") == 50
+
+
+def test_execs_are_counted_if_more_is_wanted() -> None:
+    made = run("verify", host("gpu1"))
+    assert "exec" not in human(made, 0)
+    made.verbose = True
+    assert "0 GPU checks  1 exec  0.4 s" in human(made, 0)
 
 
 def test_a_summary_masks_before_it_cuts() -> None:

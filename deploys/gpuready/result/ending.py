@@ -27,10 +27,10 @@ _OUTCOMES = {
 
 
 def host_lines(run: Run, paint: Painter) -> list[str]:
-    """``lab1  changed  4 changes, 12 checks passed, 0 GPU checks  3 execs  4.1 s``, in columns."""
+    """``lab1  changed  4 changes, 12 checks passed, 0 GPU checks  4.1 s``, in columns; with ``-v``, the execs, too."""
     return columns([
         (host.name, paint(host_style(run, host), host_word(run, host)), host_counts(run, host),
-         f"{count(host.execs, 'exec')}  {host.seconds:.1f} s")
+         (f"{count(host.execs, 'exec')}  " if run.verbose else "") + f"{host.seconds:.1f} s")
         for host in run.hosts
     ])  # fmt: skip
 

@@ -521,7 +521,7 @@ class Run(Summary):
     ``diff_shown``: a person has seen the differences. ``removing``: away from the spec (``remove``, and its dry run).
     ``selected``: the components that were chosen (None: all). ``recorded``: it is of recorded states, not of nodes as
     they are. ``choice``: the options that chose the hosts, as shell words, without ``limit``, the values of
-    --limit; empty if no command line did.
+    --limit; empty if no command line did. ``verbose``: text also counts the execs.
     """
 
     verb: str
@@ -536,6 +536,7 @@ class Run(Summary):
     recorded: bool = False
     choice: str = ""
     limit: tuple[str, ...] = ()
+    verbose: bool = False
 
     @property
     def level(self) -> LevelName | None:
