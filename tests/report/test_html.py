@@ -132,6 +132,14 @@ def test_no_status_is_a_colour_only() -> None:
     assert all(re.search(r"[A-Za-z]{2}", re.sub(r"<[^>]*>", "", cell)) for cell in cells)
 
 
+def test_what_another_check_explains_is_below_that() -> None:
+    read = Reader(render(sample("lost"), 3, "html"))
+    assert read.text.count("✗ fail gpu.count") == 4 and not re.search(r"✗ fail (libcuda|docker)", read.text)
+    below = "libcuda.init: CUDA sees 7 of 8 GPUs; docker.smoke: a container has 7 of 8 GPU device nodes"
+    assert f"Causes gpu[01-02]: {below}" in " ".join(read.words) and f"Causes {below}" in " ".join(read.words)
+    assert "↳ because of another check" in read.text
+
+
 def test_what_hosts_share_is_written_once() -> None:
     found = fleet(12)
     text = page(found)

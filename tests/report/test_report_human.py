@@ -45,6 +45,7 @@ TOLD = (
     "pending",
     "warnings",
     "differs",
+    "lost",
     "uncomparable",
     "probed",
 )

@@ -187,9 +187,38 @@ def consequences(run: Run) -> dict[tuple[str, ...], Names]:
 
 
 def worth_reading(run: Run, host: HostResult) -> list[CheckResult]:
-    """The verdicts worth reading. ``COMPONENT.config`` only repeats a diff or an error that is shown anyway."""
+    """The verdicts worth reading. ``COMPONENT.config`` only repeats a diff or an error that is shown anyway.
+
+    One that another explains is shown with that (:func:`effects`).
+    """
     repeated = {f"{item.name}.config" for item in host.components if status_text(run, host, item)}
-    return [check for check in host.checks if check.status in SHOWN and check.id not in repeated]
+    return [
+        check
+        for check in host.checks
+        if check.status in SHOWN and check.id not in repeated and not cause(run, host, check)
+    ]
+
+
+def cause(run: Run, host: HostResult, check: CheckResult) -> CheckResult | None:
+    """The check with a report of its own that explains this one's failure."""
+    found = next((each for each in host.checks if each.id == check.because), None) if check.because else None
+    return found if found is not None and found.status in SHOWN and not _follows(run, host, found) else None
+
+
+def caused(run: Run, host: HostResult) -> dict[CheckResult, list[str]]:
+    """By the check that explains it: what else fails on a host, in words."""
+    return grouped(
+        (root, f"{check.id}: {check.summary}") for check in host.checks if (root := cause(run, host, check)) is not None
+    )
+
+
+def effects(run: Run) -> dict[CheckResult, ByText]:
+    """The same on all hosts."""
+    found: dict[CheckResult, ByText] = {}
+    for host in run.hosts:
+        for root, texts in caused(run, host).items():
+            found.setdefault(root, {}).setdefault(tuple(texts), []).append(host.name)
+    return found
 
 
 def _follows(run: Run, host: HostResult, check: CheckResult) -> bool:

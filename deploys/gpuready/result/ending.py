@@ -126,8 +126,8 @@ def ending(run: Run, code: int, paint: Painter) -> str:
         return f"{paint('green', 'OK')}: {done}{_left(run)}"
     if run.removing:
         return f"{paint('green', 'OK')}: {count(len(run.hosts), 'host')} without {_whose(run)}{_left(run)}"
-    failing = sum(check.status == "fail" for host in run.hosts for check in host.checks)
-    if failing:
+    failed = ((host, check) for host in run.hosts for check in host.checks if check.status == "fail")
+    if failing := sum(blocks.cause(run, *each) is None for each in failed):
         return f"nothing to change, but {count(failing, 'check')} failed; {reached}, {checks}{_left(run)}"
     return f"{paint('green', 'OK')}: {_praise(run)}; {checks} ({reached}){_left(run)}"
 

@@ -61,6 +61,7 @@ _COMPONENTS = {
     "not attempted": Mark("·", "not attempted", "l"),
     "interrupted, run plan again": Mark("·", "interrupted", "l"),
 }
+_CAUSED = Mark("↳", "because of another check", "l")
 _NOT_HERE = Mark("–", "does not apply")
 _NOTHING = Mark(" ", "not judged")
 _TONES = {"red": "b", "green": "g", "yellow": "l"}
@@ -89,10 +90,11 @@ class ComponentCard:
 
 @dataclass
 class CheckCard:
-    """A check on a host; ``shared`` as that of :class:`ComponentCard`."""
+    """A check on a host; ``shared`` as that of :class:`ComponentCard`. ``caused``: what else fails because of it."""
 
     mark: Mark
     check: CheckResult
+    caused: list[str]
     shared: int = 0
 
 
@@ -137,6 +139,7 @@ def html(run: Run, code: int) -> str:
         classes=CLASSES,
         changing=run.verb != "verify" and run.part.of_spec,
         verdicts=verdicts,
+        effects=blocks.effects(run),
         marks=_CHECKS,
         errors=blocks.error_blocks(run),
         before=consequence_lines(run, _PLAIN),
@@ -223,7 +226,9 @@ def _rows(run: Run, columns: list[str], anchors: dict[str, str]) -> list[Row]:
     alone = len(run.everyone) <= _MOST_ROWS
     for host in run.everyone:
         marks = {item.name: _mark(run, host, item) for item in host.components}
-        marks |= {check.id: _CHECKS[check.status] for check in host.checks}
+        marks |= {
+            check.id: _CAUSED if blocks.cause(run, host, check) else _CHECKS[check.status] for check in host.checks
+        }
         outcome, cells = _outcome(run, host), tuple(marks.get(name, _NOTHING) for name in columns)
         key = host.name if alone else (outcome, cells)
         found.setdefault(key, Row([], outcome, cells, anchors[host.name])).names.append(host.name)
@@ -253,7 +258,8 @@ def _sections(run: Run, diffs: list[blocks.DiffBlock], verdicts: Verdicts) -> li
         like = (host.outcome, host.reason, tuple(host.notes), host.error, host.reboot, repr(host.components),
                 tuple(host.checks), run.part.distinct(host))  # fmt: skip
         if like not in found:
-            cards = [CheckCard(_CHECKS[check.status], check, shared.get(check, 0))
+            caused = blocks.caused(run, host)
+            cards = [CheckCard(_CHECKS[check.status], check, caused.get(check, []), shared.get(check, 0))
                      for check in blocks.worth_reading(run, host)]  # fmt: skip
             cards.sort(key=lambda each: blocks.SHOWN.index(each.check.status))
             skipped = grouped((check.summary, check.id) for check in host.checks if check.status == "skip")

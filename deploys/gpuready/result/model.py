@@ -183,13 +183,15 @@ class CheckResult(Part):
     """If it is unknown, verify does not fail."""
     component: str = ""
     """The component that it judges; empty: no component changes what it judges."""
+    because: str | None = field(default=None, metadata=OPTIONAL)
+    """The check on the same host whose failure explains this one's."""
 
     @classmethod
     def of(cls, judged: Judged) -> CheckResult:
         check, verdict = judged.check, judged.verdict
         return cls(
             check.id, check.level.name, check.gpu, verdict.status, verdict.summary, verdict.evidence, verdict.remedy,
-            check.advisory, check.component,
+            check.advisory, check.component, verdict.because or None,
         )  # fmt: skip
 
 
