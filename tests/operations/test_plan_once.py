@@ -174,7 +174,8 @@ def test_a_change_is_planned_again_after_another_run_had_the_lock(monkeypatch: p
     monkeypatch.setattr(module, "_run", lambda host, name, script, patience=0: [])
     monkeypatch.setattr(module, "parse", lambda lines, pause=None: next(states))
     monkeypatch.setattr(Memlock, "actual", actual)
-    monkeypatch.setattr(lock, "hold", lambda host: True)
+    held: list[object] = []
+    monkeypatch.setattr(lock, "hold", lambda host: not held.append(host))  # type: ignore[func-returns-value]
     monkeypatch.setattr(StepCommand, "execute", lambda *_: pytest.fail("a step of the old plan ran"))
     item = Memlock()
     state = State(Inventory((["@local"], {})), Config())
@@ -191,4 +192,4 @@ def test_a_change_is_planned_again_after_another_run_had_the_lock(monkeypatch: p
     run_ops(state, no_wait=True)
     done = context(host).outcomes["memlock"]
     assert (done.comparison.diff, done.changed, done.pending, done.error) == ((), False, "", None)
-    assert context(host).state is now
+    assert context(host).state is now and held[0] is host, "the lock outlives the operation, and pyinfra's proxy"

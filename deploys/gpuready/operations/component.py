@@ -48,8 +48,9 @@ def component(item: Component, order: tuple[Component, ...]) -> Generator[Pyinfr
         return
     outcome = Attempt(plan[item])
     try:
-        if run.is_executing and _acts(item, plan) and lock.hold(host):  # another run has changed the node since
-            forget(host)
+        # The lock outlives this operation, and pyinfra's `host` does not: it stands for the host of each operation.
+        if run.is_executing and _acts(item, plan) and lock.hold(run.inventory.get_host(host.name)):
+            forget(host)  # another run has changed the node since
             plan = host_plan(host, settled_state(host), order)
             outcome = Attempt(plan[item])
     except GpureadyError as e:
