@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpuready.result.mask import mask_value
 from gpuready.result.model import (
@@ -23,6 +23,9 @@ _LONGEST = 400
 #: From here on, a change may disturb running containers.
 _DISTURBING = DISRUPTIONS[DISRUPTIONS.index("recreate") :]
 _ADDRESS = re.compile(r"\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b|\[?\b[0-9a-f]{1,4}(?::[0-9a-f]{0,4}){2,7}\]?", re.IGNORECASE)
+#: What became of a component if another apply does no more for it: it cannot, it just did, or nothing differs.
+_APPLY_IS_NO_FIX = ("blocked", "failed", "changed", "")
+_APPLY = re.compile(r"^gpuready apply[^;,]*(?:; |, (?=or |then )|$)(?:or |by hand: |after that, |then )?")
 Names = list[str]
 ByText = dict[tuple[str, ...], Names]
 DiffKey = tuple[str, str, "tuple[KeyDiff, ...]"]
@@ -189,14 +192,20 @@ def consequences(run: Run) -> dict[tuple[str, ...], Names]:
 def worth_reading(run: Run, host: HostResult) -> list[CheckResult]:
     """The verdicts worth reading. ``COMPONENT.config`` only repeats a diff or an error that is shown anyway.
 
-    One that another explains is shown with that (:func:`effects`).
+    One that another explains is shown with that (:func:`effects`). A fix that this run has disproved is left out.
     """
-    repeated = {f"{item.name}.config" for item in host.components if status_text(run, host, item)}
+    words = {item.name: status_text(run, host, item) for item in host.components}
+    repeated = {f"{name}.config" for name, word in words.items() if word}
     return [
-        check
+        _without_apply(check) if words.get(check.component) in _APPLY_IS_NO_FIX else check
         for check in host.checks
         if check.status in SHOWN and check.id not in repeated and not cause(run, host, check)
     ]
+
+
+def _without_apply(check: CheckResult) -> CheckResult:
+    """The check, whose fix does not begin with ``gpuready apply``; what else the fix says stays."""
+    return replace(check, remedy=_APPLY.sub("", check.remedy))
 
 
 def cause(run: Run, host: HostResult, check: CheckResult) -> CheckResult | None:
