@@ -47,7 +47,7 @@ def state() -> dict[str, Any]:
 def test_no_pyinfra_and_no_gevent(verb: str, files: Files, state: dict[str, Any], exits: Exits) -> None:
     argv = files.argv(verb, recorded(gpu01=state, gpu02=state))
     assert not {"pyinfra", "gevent"} & imported(*argv)
-    told = exits(0 if verb == "plan" else 3, *argv).out
+    told = exits(0 if verb == "plan" else 3, *argv, "-v").out
     assert "gpu[01-02]" in told and "0 execs" in told
 
 

@@ -234,6 +234,13 @@ def test_nothing_from_a_node_becomes_an_element_of_a_comparison() -> None:
     assert not {char for char in spoilt if char != "\n" and not char.isprintable()}
 
 
+def test_what_another_check_explains_is_below_that() -> None:
+    read = Reader(render(sample("lost"), 3, "html"))
+    assert read.text.count("✗ fail gpu.count") == 4 and not re.search(r"✗ fail (libcuda|docker)", read.text)
+    below = "libcuda.init: CUDA sees 7 of 8 GPUs; docker.smoke: a container has 7 of 8 GPU device nodes"
+    assert f"Causes gpu[01-02]: {below}" in " ".join(read.words) and f"Causes {below}" in " ".join(read.words)
+
+
 def test_what_hosts_share_is_written_once() -> None:
     found = fleet(12)
     text = page(found)

@@ -86,6 +86,7 @@ def _access(wanted: Request, observer: Observer | None = None) -> Access:
         share=wanted.share,
         again=wanted.journal.again if wanted.journal is not None else frozenset(),
         observer=observer,
+        patience=wanted.wait_lock,
     )
 
 

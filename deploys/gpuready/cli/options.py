@@ -5,7 +5,6 @@
 
 import importlib
 import os
-import re
 import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from gpuready.base.duration import EXAMPLES, seconds
 from gpuready.base.errors import UsageError
 from gpuready.cli import complete
 from gpuready.cli.main import held
@@ -54,13 +54,11 @@ class Shared(click.Option):
 
 
 def period(ctx: click.Context, param: click.Parameter, value: str) -> int:
-    """A time such as 12h, in seconds."""
-    found = re.fullmatch(r"([1-9][0-9]{0,4})([mhdw])", value)
+    """A time such as 12h, in seconds; 0 for an empty text."""
+    found = seconds(value) if value else 0
     if found is None:
-        raise UsageError(
-            f"{param.opts[0]} {value}: not a time", remedy="minutes, hours, days or weeks, such as 30m, 12h, 30d, 8w"
-        )
-    return int(found[1]) * {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}[found[2]]
+        raise UsageError(f"{param.opts[0]} {value}: not a time", remedy=EXAMPLES)
+    return found
 
 
 class Verb(click.Command):
@@ -239,7 +237,8 @@ _REACH = (
                  metavar="SECONDS", help="Time for a node to answer. Raise it for overloaded nodes.",
                  **_environment("PROBE_TIMEOUT")),
     _output("-v", "--verbose", count=True,
-                 help="Print each script that ran on a node, and its time, to stderr. -vv adds connections and bytes.",
+                 help="Print each script that ran on a node, and its time, to stderr; the report counts execs. "
+                 "-vv adds connections and bytes.",
                  **_environment("VERBOSE")),
 )  # fmt: skip
 _WORKERS = (
@@ -252,6 +251,10 @@ _WORKERS = (
     _connection("--plain-scheduler", is_flag=True,
                  help="Allow a scheduler without TLS on another machine, on a network that you trust."),
 )  # fmt: skip
+WAIT_LOCK = _connection("--wait-lock", callback=period, default="", metavar="TIME",
+                        help="Wait so long for another gpuready run that is changing a node, such as 5m. Default: fail "
+                        "at once.",
+                        **_environment("WAIT_LOCK"))  # fmt: skip
 _CONSENT = (
     _consent("--allow-disruption", type=click.Choice(DISRUPTIONS), default="restart",
                  show_default=True, help="The most disruptive change allowed; maintenance in the spec may allow less.",
@@ -303,7 +306,7 @@ inventory_options = _all(*_SHARDED, output(LISTING_FORMATS))
 #: For the verbs that connect and compare.
 run_options = _all(*_SHARDED, _OUTPUT, _HISTORY, *_COMPONENTS, *_REACH, *_WORKERS)
 consent_options = _all(*_CONSENT)
-change_options = _all(*_CONSENT, _MAX_FAIL, _AFTER_BATCH)
+change_options = _all(*_CONSENT, _MAX_FAIL, _AFTER_BATCH, WAIT_LOCK)
 #: For the verbs that read the nodes, and know no components.
 probe_options = _all(*_HOSTS, _OUTPUT, _HISTORY, *_REACH, _NO_SHARD)
 #: The same, for verbs that read each node by itself.
@@ -312,4 +315,4 @@ each_options = _all(*_SHARDED, _OUTPUT, _HISTORY, *_REACH)
 if_named_options = _all(_inventory("Without it, no host is read."), *_SHARDED[1:], _OUTPUT, _HISTORY, *_REACH)
 status_options = _all(*_SHARDED, output(LISTING_FORMATS), _HISTORY, *_REACH)
 nccl_options = _all(*_HOSTS, output((*FORMATS, *VARIABLE_FORMATS)), _HISTORY, *_REACH, _NO_SHARD)
-fabric_options = _all(*_HOSTS, output(MATRIX_FORMATS), _HISTORY, *_REACH, *_WORKERS, _NO_SHARD)
+fabric_options = _all(*_HOSTS, output(MATRIX_FORMATS), _HISTORY, *_REACH, *_WORKERS, WAIT_LOCK, _NO_SHARD)

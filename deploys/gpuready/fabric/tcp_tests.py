@@ -45,8 +45,8 @@ for size; do
   echo "lost $size"
 done"""
 #: $0: address, $1: our own address, $2: seconds, $PORT. Between two tests, the server closes its port and opens it
-#: again: a connection that comes in this moment is reset at once, or told that the server is busy, and tried again. On a
-#: loaded node, the moment takes seconds.
+#: again. A connection that comes in this moment, which takes seconds on a loaded node, is reset or told that the server
+#: is busy, and tried again.
 BANDWIDTH_SCRIPT = f"""run() {{
   iperf3 -c "$0" -B "$1" -t "$2" -P "$streams" -p "$PORT" -i 0 -J --connect-timeout {CONNECT * 1000}
 }}

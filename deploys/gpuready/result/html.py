@@ -98,10 +98,11 @@ class ComponentCard:
 
 @dataclass
 class CheckCard:
-    """A check on a host; ``shared`` as that of :class:`ComponentCard`."""
+    """A check on a host; ``shared`` as that of :class:`ComponentCard`. ``caused``: what else fails because of it."""
 
     mark: Mark
     check: CheckResult
+    caused: list[str]
     shared: int = 0
 
 
@@ -144,6 +145,7 @@ def html(run: Run, code: int) -> str:
         classes=CLASSES,
         changing=run.verb != "verify" and run.part.of_spec,
         verdicts=verdicts,
+        effects=blocks.effects(run),
         marks=_CHECKS,
         errors=errors,
         checks=causes(check.id for host in run.hosts for check in blocks.worth_reading(run, host)),
@@ -233,7 +235,8 @@ def _sections(run: Run, diffs: list[blocks.DiffBlock], verdicts: Verdicts) -> li
         like = (host.outcome, host.reason, tuple(host.notes), host.error, host.reboot, repr(host.components),
                 tuple(host.checks), host.facts and host.facts.cells, run.part.distinct(host))  # fmt: skip
         if like not in found:
-            cards = [CheckCard(_CHECKS[check.status], check, shared.get(check, 0))
+            caused = blocks.caused(run, host)
+            cards = [CheckCard(_CHECKS[check.status], check, caused.get(check, []), shared.get(check, 0))
                      for check in blocks.worth_reading(run, host)]  # fmt: skip
             cards.sort(key=lambda each: blocks.SHOWN.index(each.check.status))
             skipped = grouped((check.summary, check.id) for check in host.checks if check.status == "skip")

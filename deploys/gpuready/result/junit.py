@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gpuready.result.blocks import keys, status_text
+from gpuready.result.blocks import cause, keys, status_text
 from gpuready.result.exitcode import counts
 from gpuready.result.findings import Case, Suite, judged
 from gpuready.result.model import ComponentResult, Error, HostResult, Run
@@ -93,8 +93,11 @@ def _component_case(run: Run, host: HostResult, item: ComponentResult) -> Case:
 def _check_cases(run: Run, host: HostResult) -> Iterator[Case]:
     for check in host.checks:
         output = "\n".join(filter(None, (f"{check.status}: {check.summary}", check.evidence, check.remedy)))
-        counted = counts(run.verb, host, check)
-        yield judged(f"{host.name}.check", check.id, check, counted=counted, output=output)
+        classname = f"{host.name}.check"
+        if root := cause(run, host, check):
+            yield Case(classname, check.id, "skipped", f"because of {root.id}: {check.summary}", output=output)
+        else:
+            yield judged(classname, check.id, check, counted=counts(run.verb, host, check), output=output)
 
 
 def _with_error(case: Case, error: Error) -> Case:

@@ -184,13 +184,15 @@ class CheckResult(Part):
     """If it is unknown, verify does not fail."""
     component: str = ""
     """The component that it judges; empty: no component changes what it judges."""
+    because: str | None = field(default=None, metadata=OPTIONAL)
+    """The check on the same host whose failure explains this one's."""
 
     @classmethod
     def of(cls, judged: Judged) -> CheckResult:
         check, verdict = judged.check, judged.verdict
         return cls(
             check.id, check.level.name, check.gpu, verdict.status, verdict.summary, verdict.evidence, verdict.remedy,
-            check.advisory, check.component,
+            check.advisory, check.component, verdict.because or None,
         )  # fmt: skip
 
 
@@ -525,7 +527,7 @@ class Run(Summary):
     ``diff_shown``: a person has seen the differences. ``removing``: away from the spec (``remove``, and its dry run).
     ``selected``: the components that were chosen (None: all). ``recorded``: it is of recorded states, not of nodes as
     they are. ``choice``: the options that chose the hosts, as shell words, without ``limit``, the values of
-    --limit; empty if no command line did.
+    --limit; empty if no command line did. ``verbose``: text also counts the execs.
     """
 
     verb: str
@@ -540,6 +542,7 @@ class Run(Summary):
     recorded: bool = False
     choice: str = ""
     limit: tuple[str, ...] = ()
+    verbose: bool = False
 
     @property
     def level(self) -> LevelName | None:
