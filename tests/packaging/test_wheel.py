@@ -47,7 +47,7 @@ def test_the_metadata_is_complete_and_its_page_has_no_relative_link(wheel: Path)
     assert found["Name"] == "gpuready" and found["Requires-Python"] == "<3.14,>=3.10" and found["Author"]
     assert found["License-Expression"] == "Apache-2.0" and "nvidia" in found["Keywords"].split(",")
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names) and "gpuready/py.typed" in names
-    assert {"ansible", "fleet", "remote", "test", "lint", "docs"} == set(found.get_all("Provides-Extra", []))
+    assert {"ansible", "fleet", "remote", "pytest", "test", "lint", "docs"} == set(found.get_all("Provides-Extra", []))
     kinds = {each.partition(" :: ")[0] for each in found.get_all("Classifier", [])}
     assert {"Development Status", "Operating System", "Programming Language", "Topic", "Typing"} <= kinds
     page = str(found.get_payload())
