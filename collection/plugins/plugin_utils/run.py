@@ -39,8 +39,9 @@ class GpureadyAction(ActionBase):
         command = [_executable(given["executable"]), verb]
         for source in given["inventory"] or task_vars["ansible_inventory_sources"]:
             command += ["-i", str(source)]
-        command += ["--limit", ",".join(map(str, task_vars["ansible_play_batch"])), "--color", "never"]
-        command += [*(["--yes"] if verb == "apply" else []), *given["arguments"]]
+        for host in task_vars["ansible_play_batch"]:
+            command += ["--limit", str(host)]
+        command += ["--color", "never", *(["--yes"] if verb == "apply" else []), *given["arguments"]]
         return result | self._result(command)
 
     def _result(self, command: list[str]) -> dict[str, Any]:
