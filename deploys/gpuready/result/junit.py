@@ -21,13 +21,14 @@ _COUNTED = ("failure", "error", "skipped")
 def junit(run: Run, code: int) -> str:
     """The document, XML declaration included; valid on every exit."""
     root = ET.Element("testsuites", name=f"gpuready {run.verb}".strip(), time=f"{run.seconds:.3f}")
-    root.extend(map(_suite, _suites(run)))
+    root.extend(map(_suite, suites(run)))
     for name in ("tests", *(f"{kind}s" for kind in ("failure", "error"))):
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
     return document(root)
 
 
-def _suites(run: Run) -> Iterator[Suite]:
+def suites(run: Run) -> Iterator[Suite]:
+    """The cases of all hosts; those of the run itself, and of what it has besides hosts, come first."""
     own = [*run.part.suites(run)]
     if run.error or not (run.everyone or own):
         case = Case("gpuready", "run")
