@@ -165,6 +165,15 @@ def test_explain_says_what_it_could_not_judge(text: str, status: str, exits: Exi
     assert exits(3, "explain", text, "-i", "gpu01,", "--state", RECORDED, "--output", "json").document
 
 
+@pytest.mark.parametrize(("columns", "widest"), [("60", 60), ("20", 40), ("300", 100)])
+def test_explain_is_as_wide_as_the_terminal(
+    exits: Exits, monkeypatch: pytest.MonkeyPatch, columns: str, widest: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    lines = [line for line in exits(0, "explain", "gpu.count").out.splitlines() if "confirm" not in line]
+    assert widest - 15 < max(map(len, lines)) <= widest
+
+
 def test_explain_of_a_component_has_the_checks_of_what_it_changes_whatever_their_area(exits: Exits) -> None:
     told = exits(0, "explain", "ldso", "-i", "gpu01,", "--state", RECORDED).out
     assert "\n  pass    libcuda.ldcache " in told.partition("Verdicts\n")[2]
