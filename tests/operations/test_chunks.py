@@ -86,36 +86,6 @@ def test_a_node_that_may_still_be_drained_is_left_to_the_next_run() -> None:
     alone(LEFT_DRAINED)
 
 
-#: Another run closed the difference while this one waited for its lock, so the operations have read the node again.
-OVERTAKEN = """
-from types import SimpleNamespace
-from gpuready.contract.attempt import Attempt
-from gpuready.contract.compare import Comparison
-from gpuready.contract.component import Change
-from gpuready.model.state import NodeState
-from gpuready.operations.context import context
-from gpuready.operations.interrupts import Stop
-from gpuready.result.model import ComponentResult, HostResult
-from gpuready.run import converge
-from tests.operations.begun import begun
-
-host, result, now = begun(), HostResult("gpu01", outcome="would_change", state=NodeState()), NodeState(clock=7)
-planned = Comparison("memlock", True, "", (Change("memlock.limit", None, "unlimited"),))
-result.components = [ComponentResult.of(Attempt(planned))]
-context(host).state, context(host).outcomes = now, {"memlock": Attempt(Comparison("memlock", True, ""))}
-converge.host_plan = lambda host, state: state
-converge._judge = lambda result, plan: result.notes.append("judged") if plan is now else None
-fleet = SimpleNamespace(results={"gpu01": result}, again=set(), stopping=False, stop=Stop())
-converge._confirm(fleet, host)
-assert (result.outcome, result.error, result.components[0].diff, result.notes) == ("ok", None, (), ["judged"]), result
-assert result.state is now
-"""
-
-
-def test_what_another_run_has_done_meanwhile_is_no_change_of_this_one() -> None:
-    alone(OVERTAKEN)
-
-
 #: All of a large fleet's states would fill the memory.
 FORGOTTEN = """
 from unittest.mock import Mock

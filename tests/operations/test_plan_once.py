@@ -24,7 +24,6 @@ from gpuready.contract.component import Disruption, Value
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.node import NODE
-from gpuready.operations import lock
 from gpuready.operations import node_state as module
 from gpuready.operations.component import component
 from gpuready.operations.context import Context, begin, context
@@ -160,36 +159,3 @@ def test_the_probe_alone_is_one_exec_whatever_the_spec(monkeypatch: pytest.Monke
     assert module.probed(host).systemd and sent == ["probe"]
     sent.clear()
     assert module.node_state(host).systemd and sent == ["probe", "look"]
-
-
-def test_a_change_is_planned_again_after_another_run_had_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other run closed the difference between the look and the step."""
-    now = STATE.model_copy()
-    states = iter((STATE, now))
-    read = Memlock.actual
-
-    def actual(self: Memlock, spec: NodeSpec, state: NodeState) -> Mapping[str, Value]:
-        return self.expected(spec, state) if state is now else read(self, spec, state)
-
-    monkeypatch.setattr(module, "_run", lambda host, name, script, patience=0: [])
-    monkeypatch.setattr(module, "parse", lambda lines, pause=None: next(states))
-    monkeypatch.setattr(Memlock, "actual", actual)
-    held: list[object] = []
-    monkeypatch.setattr(lock, "hold", lambda host: not held.append(host))  # type: ignore[func-returns-value]
-    monkeypatch.setattr(StepCommand, "execute", lambda *_: pytest.fail("a step of the old plan ran"))
-    item = Memlock()
-    state = State(Inventory((["@local"], {})), Config())
-    state.set_stage(StateStage.Connect)
-    (host,) = state.inventory
-    begin(host, Context(WANTED, frozenset({"memlock"}), Disruption.restart, patience=60))
-    host.connected = True
-    state.activate_host(host)
-    plan = host_plan(host, settled_state(host), (item,))
-    assert plan[item].diff
-    state.set_stage(StateStage.Prepare)
-    add_op(state, component, item=item, order=(item,))
-    state.set_stage(StateStage.Execute)
-    run_ops(state, no_wait=True)
-    done = context(host).outcomes["memlock"]
-    assert (done.comparison.diff, done.changed, done.pending, done.error) == ((), False, "", None)
-    assert context(host).state is now and held[0] is host, "the lock outlives the operation, and pyinfra's proxy"

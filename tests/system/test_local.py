@@ -11,7 +11,7 @@ import pytest
 
 from tests.system.harness import here
 
-_MOUNTS = """
+_PRIVATE = """
 mount -t tmpfs tmpfs /mnt
 for d in /etc /var/lib; do
   mkdir -p /mnt$d/upper /mnt$d/work
@@ -20,17 +20,12 @@ done
 mount -t tmpfs tmpfs /run
 rm -f /etc/nccl.conf
 run() { echo; "$GPUREADY" "$@" -i spec.yaml -i @local --only nccl --output json | tr -d '\\n'; }
-hold() {
-  (exec 9<>/run/gpuready.lock; flock 9; echo somebody >/run/gpuready.lock; : >held; exec tail -f held >/dev/null 2>&1) &
-  holder=$!
-  until [ -e held ]; do sleep 0.05; done
-}
-"""
-_PRIVATE = f"""{_MOUNTS}
 run apply --yes
 echo; cat /etc/nccl.conf | tr '\\n' ' '
 run apply --yes
-hold
+(exec 9<>/run/gpuready.lock; flock 9; echo somebody >/run/gpuready.lock; : >held; exec tail -f held >/dev/null 2>&1) &
+holder=$!
+until [ -e held ]; do sleep 0.05; done
 echo; "$GPUREADY" status -i spec.yaml -i @local --output json | tr -d '\\n'
 sed -i 's/22/20/' spec.yaml
 run apply --yes
@@ -60,33 +55,6 @@ def test_apply_and_remove_here(tmp_path: Path) -> None:
     assert "another gpuready run is changing this node (somebody)" in hosts[2]["error"]["message"]
     assert hosts[1]["execs"] == 1
     assert "No such file" in gone
-
-
-#: The other run does what this one has planned.
-_PATIENT = f"""{_MOUNTS}
-run apply --yes
-mkdir done; cp -a /etc/nccl.conf done/conf; cp -a /var/lib/gpuready done/lib
-run remove --yes
-hold
-run apply --yes --wait-lock 1h 2>told &
-waiting=$!
-until grep -q 'wait for another gpuready run (somebody)' told || ! kill -0 $waiting; do sleep 0.1; done
-cp -a done/conf /etc/nccl.conf; cp -a done/lib/. /var/lib/gpuready
-kill $holder
-wait $waiting
-cat told >&2
-"""
-
-
-def test_a_run_that_has_waited_for_another_one_plans_again(tmp_path: Path) -> None:
-    (tmp_path / "spec.yaml").write_text(SPEC, "utf-8")
-    rows, errors = here(_PATIENT, tmp_path)
-    assert "wait for another gpuready run (somebody)" in errors
-    results = [json.loads(row) for row in rows if row]
-    hosts = [result["hosts"]["@local"] for result in results]
-    assert [host["outcome"] for host in hosts] == ["changed", "changed", "ok"], errors
-    (nccl,) = hosts[2]["components"]
-    assert not nccl["diff"] and not nccl["changed"] and results[2]["exit_code"] == 0
 
 
 _STRESS = """

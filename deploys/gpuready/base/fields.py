@@ -14,7 +14,6 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from gpuready.base import window
-from gpuready.base.duration import FORM, seconds
 
 
 @dataclass(frozen=True)
@@ -137,10 +136,13 @@ def _size(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
 def _duration(value: object) -> object:
     """Turn ``90m`` into seconds. Digits alone are seconds."""
-    found = seconds(value if value[-1:].isalpha() else f"{value}s") if isinstance(value, str) else None
-    return value if found is None else found
+    found = re.fullmatch(r"([1-9][0-9]{0,8})([smhd]?)", value) if isinstance(value, str) else None
+    return int(found[1]) * _UNITS[found[2] or "s"] if found else value
 
 
 def _window(value: str) -> str:
@@ -224,7 +226,7 @@ Duration = Annotated[
         {
             "anyOf": [
                 {"type": "integer", "minimum": 1, "maximum": 30 * 86400},
-                {"type": "string", "pattern": f"^{FORM}?$"},
+                {"type": "string", "pattern": "^[1-9][0-9]{0,8}[smhd]?$"},
             ]
         }
     ),

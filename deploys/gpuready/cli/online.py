@@ -86,7 +86,6 @@ def _access(wanted: Request, observer: Observer | None = None) -> Access:
         share=wanted.share,
         again=wanted.journal.again if wanted.journal is not None else frozenset(),
         observer=observer,
-        patience=wanted.wait_lock,
     )
 
 

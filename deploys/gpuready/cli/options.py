@@ -5,6 +5,7 @@
 
 import importlib
 import os
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,7 +15,6 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from gpuready.base.duration import EXAMPLES, seconds
 from gpuready.base.errors import UsageError
 from gpuready.cli import complete
 from gpuready.cli.main import held
@@ -54,11 +54,13 @@ class Shared(click.Option):
 
 
 def period(ctx: click.Context, param: click.Parameter, value: str) -> int:
-    """A time such as 12h, in seconds; 0 for an empty text."""
-    found = seconds(value) if value else 0
+    """A time such as 12h, in seconds."""
+    found = re.fullmatch(r"([1-9][0-9]{0,4})([mhdw])", value)
     if found is None:
-        raise UsageError(f"{param.opts[0]} {value}: not a time", remedy=EXAMPLES)
-    return found
+        raise UsageError(
+            f"{param.opts[0]} {value}: not a time", remedy="minutes, hours, days or weeks, such as 30m, 12h, 30d, 8w"
+        )
+    return int(found[1]) * {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}[found[2]]
 
 
 class Verb(click.Command):
@@ -251,10 +253,6 @@ _WORKERS = (
     _connection("--plain-scheduler", is_flag=True,
                  help="Allow a scheduler without TLS on another machine, on a network that you trust."),
 )  # fmt: skip
-WAIT_LOCK = _connection("--wait-lock", callback=period, default="", metavar="TIME",
-                        help="Wait so long for another gpuready run that is changing a node, such as 5m. Default: fail "
-                        "at once.",
-                        **_environment("WAIT_LOCK"))  # fmt: skip
 _CONSENT = (
     _consent("--allow-disruption", type=click.Choice(DISRUPTIONS), default="restart",
                  show_default=True, help="The most disruptive change allowed; maintenance in the spec may allow less.",
@@ -306,7 +304,7 @@ inventory_options = _all(*_SHARDED, output(LISTING_FORMATS))
 #: For the verbs that connect and compare.
 run_options = _all(*_SHARDED, _OUTPUT, _HISTORY, *_COMPONENTS, *_REACH, *_WORKERS)
 consent_options = _all(*_CONSENT)
-change_options = _all(*_CONSENT, _MAX_FAIL, _AFTER_BATCH, WAIT_LOCK)
+change_options = _all(*_CONSENT, _MAX_FAIL, _AFTER_BATCH)
 #: For the verbs that read the nodes, and know no components.
 probe_options = _all(*_HOSTS, _OUTPUT, _HISTORY, *_REACH, _NO_SHARD)
 #: The same, for verbs that read each node by itself.
@@ -315,4 +313,4 @@ each_options = _all(*_SHARDED, _OUTPUT, _HISTORY, *_REACH)
 if_named_options = _all(_inventory("Without it, no host is read."), *_SHARDED[1:], _OUTPUT, _HISTORY, *_REACH)
 status_options = _all(*_SHARDED, output(LISTING_FORMATS), _HISTORY, *_REACH)
 nccl_options = _all(*_HOSTS, output((*FORMATS, *VARIABLE_FORMATS)), _HISTORY, *_REACH, _NO_SHARD)
-fabric_options = _all(*_HOSTS, output(MATRIX_FORMATS), _HISTORY, *_REACH, *_WORKERS, WAIT_LOCK, _NO_SHARD)
+fabric_options = _all(*_HOSTS, output(MATRIX_FORMATS), _HISTORY, *_REACH, *_WORKERS, _NO_SHARD)

@@ -16,8 +16,8 @@ from gpuready.base.errors import ConvergeError, GpureadyError
 from gpuready.contract.attempt import Attempt
 from gpuready.contract.compare import Plan
 from gpuready.contract.component import Change, Component, Disruption
-from gpuready.contract.permission import Permission, outside, permission, permissions
-from gpuready.operations import drain, lock
+from gpuready.contract.permission import outside, permission, permissions
+from gpuready.operations import drain
 from gpuready.operations.context import context
 from gpuready.operations.interrupts import LATER
 from gpuready.operations.node_state import forget, forget_outdated, host_plan, node_state, settled_state
@@ -46,23 +46,11 @@ def component(item: Component, order: tuple[Component, ...]) -> Generator[Pyinfr
     if plan.undecided:
         host.noop(f"{item.name}: {plan.undecided}")
         return
-    outcome = Attempt(plan[item])
-    try:
-        # The lock outlives this operation, and pyinfra's `host` does not: it stands for the host of each operation.
-        if run.is_executing and _acts(item, plan) and lock.hold(run.inventory.get_host(host.name)):
-            forget(host)  # another run has changed the node since
-            plan = host_plan(host, settled_state(host), order)
-            outcome = Attempt(plan[item])
-    except GpureadyError as e:
-        outcome.error = e
-    found = outcome.comparison
+    found = plan[item]
+    outcome = Attempt(found)
     if run.is_executing:  # pyinfra also starts this generator once before the run, to see whether it yields anything
         node.outcomes[item.name] = outcome
-    if outcome.error is not None and node.stop.asked:  # while it waited for the other run
-        outcome.error, outcome.pending = None, LATER
-    elif outcome.error is not None:
-        pass
-    elif found.error:
+    if found.error:
         outcome.error = ConvergeError(f"{item.name}: {found.error}")
     elif not found.diff:
         host.noop(f"{item.name} is as it should be")
@@ -89,15 +77,6 @@ def component(item: Component, order: tuple[Component, ...]) -> Generator[Pyinfr
             outcome.error = ConvergeError(message, remedy="bring the node back into service, then run again")
     if outcome.error:
         yield Failed(outcome.error)
-
-
-def _acts(item: Component, plan: Plan) -> bool:
-    """Tell whether a step of the component is about to run, in a run that may wait for another one."""
-    node = context(host)
-    if not node.patience or node.stop.asked or plan.undecided:
-        return False
-    permitted = permissions(plan, node.allowed, window.now()).get(item.name, Permission())
-    return bool(permitted.diff)
 
 
 def _permitted(item: Component, plan: Plan, outcome: Attempt) -> Generator[PyinfraCommand, None, tuple[Change, ...]]:

@@ -42,9 +42,9 @@ class Context:
 
     ``selected``: the names of the components of this run (None: all). ``again``: an earlier run began to change the
     host and did not end well, so it may have left the node drained. ``probe_timeout``: seconds. ``patience``: seconds
-    that are left to wait for another run's lock. ``stop``: whether the run was interrupted. ``settled``: the probe has
-    waited for what was starting. ``current``: the number of pyinfra's operations after which ``state`` is current; -1:
-    after none. ``outcomes``: by component name, in the order in which they ran.
+    to wait for another run's lock. ``stop``: whether the run was interrupted. ``settled``: the probe has waited for
+    what was starting. ``current``: the number of pyinfra's operations after which ``state`` is current; -1: after none.
+    ``outcomes``: by component name, in the order in which they ran.
     """
 
     spec: NodeSpec

@@ -15,12 +15,10 @@ from pyinfra.api.host import Host
 
 from gpuready.base import resources
 from gpuready.base.errors import ConvergeError, UnreachableError, brief
-from gpuready.operations.context import Context, context
+from gpuready.operations.context import context
 from gpuready.operations.transport import Session
 
 _BEAT, _ANSWER = 10, 20
-#: The most seconds between two tries to take the lock.
-_LONGEST_PAUSE = 5
 #: Seconds without a heartbeat after which the node releases the lock.
 SILENCE = 45
 #: The owner name with which the service of components/reconverge/component.py takes the lock, and how many seconds
@@ -34,18 +32,16 @@ def _run() -> str:
     return secrets.token_hex(8)
 
 
-def hold(host: Host, patience: float = 0) -> bool:
+def hold(host: Host, patience: float = 0) -> None:
     """Take the node's lock, unless this run holds it already. Wait up to ``patience`` seconds for another owner.
 
-    A run may be more patient than that; it waits so long for a node in all. Return whether another owner had the lock:
-    then the node may no longer be as it was read. Raises :class:`ConvergeError` with the name of the owner.
+    A run may be more patient than that. Raises :class:`ConvergeError` with the name of the owner.
     """
-    node = context(host)
-    if node.lock is not None and node.lock.is_open():
-        return False
+    held = context(host).lock
+    if held is not None and held.is_open():
+        return
     release(host)
-    began, pause, waited = time.monotonic(), 1.0, False
-    end = began + max(patience, node.patience)
+    end = time.monotonic() + max(patience, context(host).patience)
     # others read the owner; a node may be reached by two addresses, so it has ours, too
     script = resources.script("lib/lock", owner=f"{controller()} run={_run()} as {_shown(host)}", silence=SILENCE)
     while True:
@@ -56,10 +52,8 @@ def hold(host: Host, patience: float = 0) -> bool:
             session.close()
             raise
         if answer is not None and answer[0] == "free":
-            node.lock = _Held(session)
-            if waited:
-                _waited(node, began)
-            return waited
+            context(host).lock = _Held(session)
+            return
         session.close()
         if answer is None:
             raise UnreachableError("the node's lock cannot be taken", remedy="is /run read-only or full?")
@@ -71,21 +65,9 @@ def hold(host: Host, patience: float = 0) -> bool:
                 remedy="list the machine only once in the inventory, or exclude one name: --limit '!NAME'",
             )
         owner = brief(answer[1].partition(" run=")[0]) or "owner unknown"
-        if node.stop.asked or time.monotonic() > end + (ON_NODE_LIMIT if ON_NODE in owner else 0):
-            _waited(node, began)
-            raise ConvergeError(
-                f"another gpuready run is changing this node ({owner})",
-                remedy="wait until it ends; --wait-lock 5m waits for it",
-            )
-        if not (waited or ours):
-            node.progress(host.name, f"wait for another gpuready run ({owner})")
-        waited = True
-        gevent.sleep(pause)
-        pause = min(pause + 0.5, _LONGEST_PAUSE)
-
-
-def _waited(node: Context, began: float) -> None:
-    node.patience = max(0.0, node.patience - (time.monotonic() - began))
+        if time.monotonic() > end + (ON_NODE_LIMIT if ON_NODE in owner else 0):
+            raise ConvergeError(f"another gpuready run is changing this node ({owner})", remedy="wait until it ends")
+        gevent.sleep(1)
 
 
 def controller() -> str:

@@ -55,7 +55,7 @@ RETRIES = 2
 NO_WORKER, ENDING = 60, 120
 #: Seconds between two questions whether there still is a worker.
 ASK = 5
-#: Seconds to wait at least for the lock of a node: a dead worker may hold it until its heartbeat is overdue.
+#: Seconds to wait for the lock of a node: a dead worker may hold it until its heartbeat is overdue.
 PATIENCE = 60
 _TICK = 0.25
 #: What is done to a batch.
@@ -168,7 +168,7 @@ class Cluster:
         nowhere = Located(None, Where(""))
         self.entries = {entry.name: replace(entry, given=nowhere) for entry in entries}
         self.results = {entry.name: HostResult(entry.name, notes=list(entry.notes)) for entry in entries}
-        self._access, self.share = replace(access, patience=max(PATIENCE, access.patience)), access.share
+        self._access, self.share = replace(access, patience=PATIENCE), access.share
         self._id = f"gpuready-{secrets.token_hex(8)}"
         self._news: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         client.subscribe_topic(self._id, lambda event: self._news.put(read_json(event[1])))

@@ -5,7 +5,6 @@ Only hosts with a difference enter pyinfra's operations. Components and checks a
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyinfra.api.host import Host
 
 from gpuready import __version__
-from gpuready.base.errors import BugError, ConvergeError, GpureadyError, UnreachableError
+from gpuready.base.errors import BugError, GpureadyError, UnreachableError
 from gpuready.contract.compare import Plan
 from gpuready.contract.component import Component
 from gpuready.contract.node_record import outcome, record
@@ -145,25 +144,10 @@ def change(fleet: Fleet, *, removing: bool = False) -> Run:
 
 def _look_first(fleet: Fleet, run: Run, removing: bool) -> None:
     fleet.remembers = lambda result: result.outcome == "would_change"
-    load = _load(removing)
-    fleet.each(partial(look, fleet, run.verb, partial(_undisturbed, load), load))
+    fleet.each(partial(look, fleet, run.verb, settled_state, _load(removing)))
     for host in run.hosts:
         if host.outcome == "failed" and host.error is None:
             host.error = _first_error(host)
-
-
-def _undisturbed(load: Load, host: Host) -> NodeState:
-    """Read the state. If it calls for a change, and another run is changing the node, wait for that and read again."""
-    state = settled_state(host)
-    if not (state.lock and context(host).patience):
-        return state
-    plan = host_plan(host, state, load())
-    if any(plan[item].diff or plan[item].error for item in plan.chosen):
-        with contextlib.suppress(ConvergeError):  # the first step tries again, and names the owner
-            lock.hold(host)
-        lock.release(host)
-        forget(host)
-    return settled_state(host)
 
 
 def _prepare(fleet: Fleet, names: Sequence[str], removing: bool) -> None:
@@ -264,9 +248,6 @@ def _conclude(fleet: Fleet, host: Host) -> None:
         except GpureadyError as e:  # an earlier failure is the cause
             failed = failed or Error.of(e)
         failed = failed or _first_error(result)
-    elif (state := context(host).state) is not None and state is not result.state:  # another run has changed the node
-        result.read(state)
-        _judge(result, host_plan(host, state))
     elif not done and failed is None and not fleet.stopping:
         failed = Error.of(BugError("no operation ran on this host"))
     if failed is not None:
@@ -274,7 +255,7 @@ def _conclude(fleet: Fleet, host: Host) -> None:
     elif any(map(_waits, result.components)):
         result.outcome = "pending"
     else:
-        unchanged = (again or not touched) and not any(item.changed for item in result.components)
+        unchanged = again and not any(item.changed for item in result.components)
         result.outcome = "ok" if unchanged else "changed"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpuready.base.errors import UsageError
-from gpuready.cli.options import STATE, WAIT_LOCK, HostVerb, Number, run_options
+from gpuready.cli.options import STATE, HostVerb, Number, run_options
 
 if TYPE_CHECKING:
     from gpuready.model.spec import NodeSpec
@@ -29,7 +29,6 @@ _HELP = """Compare every node with its spec, and test that it works.
 
 @click.command("verify", cls=HostVerb, help=_HELP)
 @run_options
-@WAIT_LOCK
 @STATE
 @click.option("--passive", is_flag=True, help="Judge only what the probe reads; run no active tests.")
 @click.option("--level", type=click.Choice(["config", "effective", "smoke", "stress"]),

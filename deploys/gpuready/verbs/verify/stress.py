@@ -1,10 +1,9 @@
 """What ``gpuready verify --level stress`` does on hosts: verify each, load its GPUs; at the end, compare all of them.
 
-The lock of a node is held from the probe to the end of the load, so that no other run changes or measures it.
+The lock of a node is held while its GPUs are loaded, so that no other run changes or measures it.
 """
 
 from datetime import date
-from functools import partial
 
 from pyinfra.api.host import Host
 
@@ -12,7 +11,6 @@ from gpuready.components.dcgm import diag
 from gpuready.components.dcgm.diag import Diagnosis
 from gpuready.gpu import stress
 from gpuready.model.spec import NodeSpec
-from gpuready.model.state import NodeState
 from gpuready.operations import lock
 from gpuready.operations.node_state import node_state
 from gpuready.operations.step import show
@@ -27,7 +25,7 @@ def load(fleet: Fleet, *, seconds: int) -> Run:
     measured = _Measured(seconds)
 
     def work(host: Host) -> None:
-        look(fleet, "verify", partial(_read, fleet), components, host)
+        look(fleet, "verify", node_state, components, host)
         run_checks(fleet, host)
         if not fleet.results[host.name].reason:
             measured.load(host, fleet.entries[host.name].spec, fleet.selected)
@@ -40,14 +38,6 @@ def load(fleet: Fleet, *, seconds: int) -> Run:
 
     fleet.remembers = lambda result: False
     return fleet.work("verify", work_on_all)
-
-
-def _read(fleet: Fleet, host: Host) -> NodeState:
-    """Read the node, under its lock if its GPUs will be loaded: nobody changes it between the checks and the load."""
-    spec = fleet.entries[host.name].spec
-    if not spec.hardware.without_gpus and (has_torch(spec) or diag.chosen_level(spec, fleet.selected)):
-        lock.hold(host)
-    return node_state(host)
 
 
 class _Measured:
@@ -65,6 +55,8 @@ class _Measured:
             self._diagnosed[host.name] = Diagnosis(skipped="hardware.gpus: none")
             return
         level = diag.chosen_level(spec, selected)
+        if has_torch(spec) or level:
+            lock.hold(host)
         if level and not spec.verify.torch:  # the image may be one without PyTorch, for the smoke test
             self._nodes[host.name] = stress.Node(skipped="verify.torch is not set; dcgm.diag tests the GPUs instead")
         else:
