@@ -121,8 +121,18 @@ def test_what_follows_from_a_lost_gpu_names_the_count_as_its_cause() -> None:
     alone = [found["gpu.count"], found["libcuda.init"], found["docker.smoke"]]
     assert [each.status for each in alone] == ["pass", "fail", "fail"], "no GPU is lost"
     assert not any(each.because for each in found.values()) and all(each.remedy for each in alone[1:])
-    found = judged(2, active={"cuda": Answer(out="cuInit=803 count=0 version=0\n")})
-    assert found["libcuda.init"].status == "fail" and not found["libcuda.init"].because, "no lost GPU causes it"
+    fewer = {"cuda": Answer(out="cuInit=0 count=0 version=13000\n"), "smoke": Answer(out="gpus=0")}
+    for cuda in ("=803 count=0", "=999 count=0", "=100 count=0"):
+        found = judged(2, active={**fewer, "cuda": Answer(out=f"cuInit{cuda} version=0\n")})
+        alone = [found["libcuda.init"], found["docker.smoke"]]
+        assert [each.status for each in alone] == ["fail"] * 2 and all(each.remedy for each in alone), cuda
+        assert not any(each.because for each in alone), "the driver lists one GPU"
+    cdi["devices"].pop(0)
+    found = judged(2, files={**files, "/var/run/cdi/nvidia.yaml": root_file(yaml.safe_dump(cdi))})
+    assert found["cdi.stale"].status == "fail" and not found["cdi.stale"].because, "it lacks a device of the node"
+    silent = h200().driver.model_copy(update={"smi": Unknown(unknown="smi: no answer")})
+    found = judged(2, driver=silent)
+    assert found["gpu.count"].status == "unknown" and not any(each.because for each in found.values())
 
 
 def test_the_count_of_the_recorded_nvidia_smi() -> None:

@@ -130,6 +130,12 @@ def has_gpu(state: NodeState) -> bool:
     return bool(state.driver.gpus or state.driver.pci_gpus)
 
 
+def by_count(seen: int, state: NodeState) -> str:
+    """Return ``gpu.count`` if a program sees the GPUs that the driver lists: what it lacks, the driver lacks, too."""
+    smi = state.driver.smi
+    return "gpu.count" if isinstance(smi, str) and seen == smi.count("<gpu id=") else ""
+
+
 def gpu_count(number: int) -> str:
     return f"{number} GPU{'' if number == 1 else 's'}"
 
@@ -190,7 +196,7 @@ def _one(
         return skip(f"see {root[0]}")
     verdict = known[check.id] if check.id in known else check.verdict(spec, state)
     if verdict.because:
-        if _bad(done, verdict.because):
+        if verdict.because in done and done[verdict.because].verdict.status == "fail":
             return verdict  # the fix is that of the other check
         verdict = replace(verdict, because="")
     if verdict.status == "fail" and not verdict.remedy:

@@ -4,7 +4,7 @@ import re
 
 from gpuready.base.errors import brief
 from gpuready.components.toolkit_config.state import RUNTIME
-from gpuready.contract.check import Verdict, fail, has_gpu, passed
+from gpuready.contract.check import Verdict, by_count, fail, has_gpu, passed
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 
@@ -22,7 +22,7 @@ _HELP = re.compile(r"^(See|Run) 'docker run --help'.*$", re.M)
 def not_run(what: str, rc: int, out: str, remedy: str = "") -> Verdict:
     """Return the verdict on a container that did not run: the reason, and its whole output if that is longer."""
     why = brief(_HELP.sub("", out)) or f"exit {rc}"
-    because = "gpu.count" if "nvml error" in out else ""
+    because = "gpu.count" if "nvml error: gpu is lost" in out.lower() else ""
     return fail(f"{what}: {why}", remedy, "" if out in why else out[-4000:], because=because)
 
 
@@ -34,6 +34,6 @@ def gpus_seen(spec: NodeSpec, state: NodeState, out: str, what: str) -> Verdict:
         want = spec.hardware.expected_gpus or 1
         if seen < want:
             summary = f"{what} has {seen} of {want} GPU device nodes"
-            return fail(summary, evidence=out.partition("\n")[0], because="gpu.count")
+            return fail(summary, evidence=out.partition("\n")[0], because=by_count(seen, state))
         return passed(f"{what} under {RUNTIME} sees GPUs: {seen}")
     return passed(f"{what} runs under the runtime nvidia (no GPU on this node)")

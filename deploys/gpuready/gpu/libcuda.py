@@ -8,7 +8,7 @@ import re
 
 from gpuready.components.ldso.state import DRIVER_DIRS, SONAMES, is_old_link, library_version, newest_versions
 from gpuready.contract import need
-from gpuready.contract.check import Check, EndCheck, Level, Verdict, fail, has_gpu, passed, skip, unknown
+from gpuready.contract.check import Check, EndCheck, Level, Verdict, by_count, fail, has_gpu, passed, skip, unknown
 from gpuready.contract.question import Question
 from gpuready.gpu.gpus import check
 from gpuready.model.spec import NodeSpec
@@ -79,28 +79,26 @@ _MEANS = {
     804: "forward compatibility is not supported on this GPU",
     999: "unknown error",
 }
-#: Errors that a lost GPU may cause.
-_LOST = (100, 101, 999)
 
 
 def _init(spec: NodeSpec, state: NodeState) -> Verdict:
     need.driver(state)
     out = need.answer(state, "cuda", "cuInit was not called").out
-    return result_of(out, spec) or unknown(out.strip()[:200] or "no answer")
+    return result_of(out, spec, state) or unknown(out.strip()[:200] or "no answer")
 
 
-def result_of(out: str, spec: NodeSpec) -> Verdict | None:
+def result_of(out: str, spec: NodeSpec, state: NodeState) -> Verdict | None:
     """Judge the output of cuinit (binaries/cuinit.c); None if it printed no result."""
     m = re.search(r"^cuInit=(-?\d+) count=(-?\d+) version=(\d+)", out, re.M)
     if not m:
         return None
     result, count = int(m[1]), int(m[2])
     if result:
-        because = "gpu.count" if result in _LOST else ""
+        because = by_count(0, state) if result == 100 else ""
         return fail(f"cuInit returns {result} ({_MEANS.get(result, 'see the CUDA driver API')})", because=because)
     want = spec.hardware.expected_gpus
     if count < 1 or (want is not None and count != want):
-        return fail(f"CUDA sees {count} of {want or 'at least 1'} GPUs", because="gpu.count")
+        return fail(f"CUDA sees {count} of {want or 'at least 1'} GPUs", because=by_count(count, state))
     return passed(f"cuInit works, CUDA {int(m[3]) // 1000}.{int(m[3]) % 1000 // 10}, GPUs: {count}")
 
 

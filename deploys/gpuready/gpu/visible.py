@@ -62,7 +62,7 @@ def _printed(state: NodeState) -> str:
 
 def _inside(spec: NodeSpec, state: NodeState) -> Verdict:
     out = _printed(state)
-    if (result := result_of(out, spec)) is None:
+    if (result := result_of(out, spec, state)) is None:
         lost = re.search(r"^.*error while loading shared libraries.*$", out, re.M)
         if lost:
             return fail("a program in a container does not find libcuda.so.1", evidence=lost[0][:200])

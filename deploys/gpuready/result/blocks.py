@@ -211,7 +211,9 @@ def _without_apply(check: CheckResult) -> CheckResult:
 def cause(run: Run, host: HostResult, check: CheckResult) -> CheckResult | None:
     """The check with a report of its own that explains this one's failure."""
     found = next((each for each in host.checks if each.id == check.because), None) if check.because else None
-    return found if found is not None and found.status in SHOWN and not _follows(run, host, found) else None
+    if found is None or found.status != "fail" or found.because or _follows(run, host, found):
+        return None
+    return found
 
 
 def caused(run: Run, host: HostResult) -> dict[CheckResult, list[str]]:

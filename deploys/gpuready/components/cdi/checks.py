@@ -90,8 +90,15 @@ def _stale(spec: NodeSpec, state: NodeState) -> Verdict:
     if not state.driver.loaded:
         return warn("a CDI spec names missing files; no NVIDIA driver is loaded", evidence="; ".join(told))
     remedy = _there(owners.observed("toolkit", spec, state))
-    because = "" if files else "gpu.count"
+    fewer = all(_has_fewer(state, each) for each in found if _other_devices(each, state))
+    because = "gpu.count" if fewer and not files else ""
     return fail("a CDI spec does not fit the loaded driver", remedy, "; ".join(told), because=because)
+
+
+def _has_fewer(state: NodeState, one: CdiSpec) -> bool:
+    """Tell whether the node has a part of the spec's devices, as after a lost GPU."""
+    want = wanted_devices(state, one)
+    return isinstance(want, tuple) and {*want} < {*seen_devices(state, one)}
 
 
 def _misfits(one: CdiSpec, state: NodeState) -> list[str]:
