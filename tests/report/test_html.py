@@ -288,3 +288,11 @@ def test_a_file_says_when_it_was_made_and_of_what(tmp_path: Path) -> None:
 def test_notes_and_reasons_are_there() -> None:
     noted = run("verify", host("gpu01", notes=("ignored: ansible_pipelining",)))
     assert "Note: gpu01: ignored: ansible_pipelining" in Reader(render(noted, 0, "html")).text
+
+
+def test_a_host_that_was_left_alone_may_have_a_difference_in_its_document() -> None:
+    found = recorded("differs")
+    name, one = next((name, one) for name, one in found["hosts"].items() if one["components"])
+    one |= {"outcome": "skipped", "probed": False, "reason": "not a GPU node"}
+    (row,) = [row for row in fleet_rows(page(found)) if row.startswith(f"{name} ")]
+    assert "skipped" in row and "differs" not in row, "no card shows its difference"
