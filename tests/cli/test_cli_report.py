@@ -9,6 +9,7 @@ import pytest
 from gpuready.contract.check import passed
 from gpuready.contract.compare import Comparison
 from gpuready.model.state import Driver, NodeState
+from gpuready.result.changes import changes, human
 from gpuready.result.formats import MATRIX_FORMATS
 from gpuready.result.model import HostResult, Run
 from gpuready.result.render import render
@@ -220,6 +221,19 @@ def test_many_hosts_share_a_line(exits: Exits, tmp_path: Path) -> None:
     out = exits(0, "report", a, b).out
     assert "libcuda.stub: (not judged) -> fail on gpu[001-500]: the cache lists a stub" in out
     assert len(out.splitlines()) < 20
+
+
+def test_a_comparison_looks_at_each_host_a_few_times_only() -> None:
+    class Name(str):
+        looked_up = 0
+
+        def __hash__(self) -> int:
+            Name.looked_up += 1
+            return super().__hash__()
+
+    new = [HostResult(Name(f"gpu{number:03}")) for number in range(300)]
+    text = human(changes((made("verify"), 0), (made("verify", *new), 0)))
+    assert "300 only in after" in text and Name.looked_up < 20 * len(new)
 
 
 @pytest.mark.fault("D8")

@@ -220,7 +220,8 @@ def _text(line: Line, paint: Painter) -> str:
 
 
 def _ending(found: Changes) -> str:
-    same = sum(host.name not in {*found.appeared, *found.hosts} for host in found.after.hosts)
+    moved = {*found.appeared, *found.hosts}
+    same = sum(host.name not in moved for host in found.after.hosts)
     if not (found.hosts or found.appeared or found.vanished):
         return f"no change on {count(same, 'host')}"
     return f"{count(len(found.hosts), 'host')} changed, {len(found.vanished)} only in before, " \
