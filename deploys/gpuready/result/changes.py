@@ -72,7 +72,7 @@ def _of_host(old: Run, mine: HostResult, new: Run, yours: HostResult) -> Iterato
 
 
 def _facts(facts: NodeFacts) -> Seen:
-    return {key: (facts.texts[key] or "none", "") for key in KEYS}
+    return {key: (facts.texts[key], "") for key in KEYS}
 
 
 def _components(run: Run, host: HostResult) -> Seen:

@@ -33,8 +33,9 @@ can be read, even if they report failures; with --merge it is that of the whole 
 A directory or a URL has the results of nodes that pull their spec (gpuready render pull). report shows them as one
 result, with the exit code of one run. A node that has not reported for --max-age is unreachable.
 
---where shows only hosts with this fact. 580 finds driver 580.95.05, and != finds the hosts without it. The keys are
-driver, gpu, gpus, kernel, os, toolkit, engine, and each engine (docker, containerd, cri-o).
+--where shows only hosts with this fact. 580 finds driver 580.95.05, and != finds the hosts without it. none finds those
+that have nothing of the kind. The keys are driver, gpu, gpus, kernel, os, toolkit, engine, and each engine (docker,
+containerd, cri-o).
 
 \b
   gpuready report result.json
