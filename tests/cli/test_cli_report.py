@@ -151,6 +151,23 @@ def test_no_host_has_the_fact(exits: Exits, two_drivers: Path) -> None:
         assert f"--where {odd}: not a condition" in exits(64, "report", two_drivers, "--where", odd).err
 
 
+def test_what_is_about_several_hosts_has_no_part_of_some(exits: Exits) -> None:
+    for documents in ([RECORDED["fabric"]], [RECORDED["fabric"], RECORDED["fabric"]]):
+        err = exits(64, "report", *documents, "--where", "driver=580").err
+        assert "--where does not fit a result of fabric: it is about its hosts together" in err
+
+
+@pytest.mark.parametrize(("whole", "code"), [(2, 2), (4, 0)])
+def test_the_exit_code_of_some_hosts(whole: int, code: int, exits: Exits, tmp_path: Path) -> None:
+    """As the help says: only a document with 2 says that --detailed-exitcode was there."""
+    lost = [host("gpu02", "unreachable", error=NO_ROUTE)] if whole == 4 else []
+    path = written(tmp_path / "plan.json", made("plan", host("gpu01", "would_change", component(DOCKER)), *lost), whole)
+    shown = exits(0, "report", path, "--where", "driver=580", "--output", "json").out
+    assert json.loads(shown)["exit_code"] == code
+    told = " ".join(exits(0, "report", "--help").out.split())
+    assert "It can be 2 (--detailed-exitcode) only if that of the whole run is 2." in told
+
+
 def test_a_comparison_of_hosts_that_had_or_have_a_fact(exits: Exits, two_drivers: Path, tmp_path: Path) -> None:
     both = [host("gpu01", checks=(LOADED, STUB)), host("gpu02")]
     after = written(tmp_path / "after.json", made("verify", *both), 3)
