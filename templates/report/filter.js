@@ -12,11 +12,19 @@
     var own = (row.getAttribute("data-facts") || "").split("|");
     if (row.tagName === "DETAILS") { names(row).forEach(function (name) { facts[name] = own; }); }
   });
+  // The rule of --where: a word as a whole, and a number from the start of a version. See Where in result/facts.py.
+  function has(fact, value) {
+    var within = /[a-z]/.test(value) ? /[0-9a-z]/ : /[0-9a-z.-]/;
+    for (var at = fact.indexOf(value); at >= 0; at = fact.indexOf(value, at + 1)) {
+      if (!within.test(fact.charAt(at - 1)) && !/[0-9a-z]/.test(fact.charAt(at + value.length))) { return true; }
+    }
+    return false;
+  }
   function matches(name, word) {
     var part = /^([a-z-]+)(!?)=(.+)$/.exec(word);
     var found = facts[name].some(function (fact) {
-      if (!part) { return fact.indexOf(word) >= 0; }
-      return fact.indexOf(part[1] + "=") === 0 && fact.indexOf(part[3], part[1].length + 1) >= 0;
+      var own = fact.slice(fact.indexOf("=") + 1);
+      return part ? fact.indexOf(part[1] + "=") === 0 && has(own, part[3]) : own.indexOf(word) >= 0;
     });
     return part && part[2] ? !found && facts[name].length > 1 : found || name.indexOf(word) >= 0;
   }

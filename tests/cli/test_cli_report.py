@@ -9,6 +9,7 @@ import pytest
 from gpuready.contract.check import passed
 from gpuready.contract.compare import Comparison
 from gpuready.model.state import Driver, NodeState
+from gpuready.result.changes import changes, human
 from gpuready.result.formats import MATRIX_FORMATS
 from gpuready.result.model import HostResult, Run
 from gpuready.result.render import render
@@ -150,6 +151,23 @@ def test_no_host_has_the_fact(exits: Exits, two_drivers: Path) -> None:
         assert f"--where {odd}: not a condition" in exits(64, "report", two_drivers, "--where", odd).err
 
 
+def test_what_is_about_several_hosts_has_no_part_of_some(exits: Exits) -> None:
+    for documents in ([RECORDED["fabric"]], [RECORDED["fabric"], RECORDED["fabric"]]):
+        err = exits(64, "report", *documents, "--where", "driver=580").err
+        assert "--where does not fit a result of fabric: it is about its hosts together" in err
+
+
+@pytest.mark.parametrize(("whole", "code"), [(2, 2), (4, 0)])
+def test_the_exit_code_of_some_hosts(whole: int, code: int, exits: Exits, tmp_path: Path) -> None:
+    """As the help says: only a document with 2 says that --detailed-exitcode was there."""
+    lost = [host("gpu02", "unreachable", error=NO_ROUTE)] if whole == 4 else []
+    path = written(tmp_path / "plan.json", made("plan", host("gpu01", "would_change", component(DOCKER)), *lost), whole)
+    shown = exits(0, "report", path, "--where", "driver=580", "--output", "json").out
+    assert json.loads(shown)["exit_code"] == code
+    told = " ".join(exits(0, "report", "--help").out.split())
+    assert "It can be 2 (--detailed-exitcode) only if that of the whole run is 2." in told
+
+
 def test_a_comparison_of_hosts_that_had_or_have_a_fact(exits: Exits, two_drivers: Path, tmp_path: Path) -> None:
     both = [host("gpu01", checks=(LOADED, STUB)), host("gpu02")]
     after = written(tmp_path / "after.json", made("verify", *both), 3)
@@ -220,6 +238,19 @@ def test_many_hosts_share_a_line(exits: Exits, tmp_path: Path) -> None:
     out = exits(0, "report", a, b).out
     assert "libcuda.stub: (not judged) -> fail on gpu[001-500]: the cache lists a stub" in out
     assert len(out.splitlines()) < 20
+
+
+def test_a_comparison_looks_at_each_host_a_few_times_only() -> None:
+    class Name(str):
+        looked_up = 0
+
+        def __hash__(self) -> int:
+            Name.looked_up += 1
+            return super().__hash__()
+
+    new = [HostResult(Name(f"gpu{number:03}")) for number in range(300)]
+    text = human(changes((made("verify"), 0), (made("verify", *new), 0)))
+    assert "300 only in after" in text and Name.looked_up < 20 * len(new)
 
 
 @pytest.mark.fault("D8")

@@ -7,17 +7,19 @@ import json
 import re
 import time
 from collections import Counter
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from gpuready.base.errors import ConvergeError
 from gpuready.catalogue import BY_ID
 from gpuready.cli.output import Target, deliver
 from gpuready.result.render import render
 from tests.report.html_pages import EVIL, FACTS, compared, fleet, hostile, page
 from tests.report.test_fabric_report import run as fabric_run
-from tests.report.test_report_runs import CODES, host, run, sample
+from tests.report.test_report_runs import CODES, DOCKER, LOADED, LOST, SEVEN, component, host, run, sample
 from tests.report.test_results_recorded import RECORDED, recorded
 
 VOID = {"meta", "link", "input", "br", "hr", "img"}
@@ -288,3 +290,24 @@ def test_a_file_says_when_it_was_made_and_of_what(tmp_path: Path) -> None:
 def test_notes_and_reasons_are_there() -> None:
     noted = run("verify", host("gpu01", notes=("ignored: ansible_pipelining",)))
     assert "Note: gpu01: ignored: ansible_pipelining" in Reader(render(noted, 0, "html")).text
+
+
+def test_a_host_that_was_left_alone_may_have_a_difference_in_its_document() -> None:
+    found = recorded("differs")
+    name, one = next((name, one) for name, one in found["hosts"].items() if one["components"])
+    one |= {"outcome": "skipped", "probed": False, "reason": "not a GPU node"}
+    (row,) = [row for row in fleet_rows(page(found)) if row.startswith(f"{name} ")]
+    assert "skipped" in row and "differs" not in row, "no card shows its difference"
+
+
+def test_no_control_character_is_left_to_the_writer_of_the_file() -> None:
+    """Also where a text stands behind the names of its hosts, as only some of those with the finding have it."""
+    hosts = [host("gpu01", checks=(LOADED, LOST, *SEVEN)), host("gpu02", checks=(LOADED, LOST))]
+    hosts += [host(f"gpu{n}", "failed", component(DOCKER, error=ConvergeError(f"{n} {EVIL}"))) for n in (3, 4)]
+    for one in hosts:
+        one.checks = [replace(each, summary=f"{each.summary} {EVIL}") for each in one.checks]
+        one.components = [replace(each, notes=(f"{one.name} {EVIL}",)) for each in one.components]
+    text = render(run("apply", *hosts), 1, "html")
+    plain = Reader(text).text
+    assert all(f"{start} \"'><script>alert(1)" in plain for start in ("gpu3: 3", "gpu4: gpu4", "GPUs")), plain
+    assert not {char for char in text if char != "\n" and not char.isprintable()}

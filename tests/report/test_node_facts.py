@@ -63,6 +63,7 @@ def test_no_driver_and_no_answer_of_nvidia_smi() -> None:
     assert NodeFacts.of(NodeState(driver=Driver(smi=mixed))).shown_gpus == "3 A, B"
 
 
+BARE = NodeFacts(os="Rocky Linux 9.6", kernel="5.14.0-570.el9.x86_64")
 NODE = NodeFacts("580.95.05", "NVIDIA H200", 8, "6.8.0-85-generic", "Ubuntu 24.04.3 LTS", "1.20.1",
                  {"docker": "28.0.1", "containerd": ""})  # fmt: skip
 
@@ -74,7 +75,10 @@ NODE = NodeFacts("580.95.05", "NVIDIA H200", 8, "6.8.0-85-generic", "Ubuntu 24.0
         ("driver!=570", True), ("gpu=h200", True), ("gpu=H20", False), ("gpus=8", True), ("gpus=80", False),
         ("toolkit=1.2", False), ("toolkit=1.20", True), ("os=ubuntu 24.04", True), ("docker=28", True),
         ("engine=containerd", True), ("engine=docker", True), ("cri-o=1", False), ("cri-o!=1", True),
-        ("kernel=6.8.0-85", True), ("driver=.*", False),
+        ("kernel=6.8.0-85", True), ("driver=.*", False), ("driver=95", False), ("docker=0", False),
+        ("engine=28", True), ("engine=0.1", False), ("kernel=85", False), ("kernel=8", False), ("os=04", False),
+        ("kernel=generic", True), ("kernel=85-generic", True), ("toolkit=none", False), ("cri-o=none", True),
+        ("containerd=none", False), ("gpus=none", False),
     ],
 )  # fmt: skip
 def test_a_condition_compares_whole_words(text: str, found: bool) -> None:
@@ -82,6 +86,19 @@ def test_a_condition_compares_whole_words(text: str, found: bool) -> None:
     assert where is not None and where.matches(NODE) is found and not where.matches(None)
 
 
+@pytest.mark.parametrize("key", ["driver", "gpu", "gpus", "toolkit", "engine", "docker", "containerd", "cri-o"])
+def test_what_a_node_does_not_have_is_none(key: str) -> None:
+    none, other = Where.of(f"{key}=none"), Where.of(f"{key}!=none")
+    assert none and none.matches(BARE) and other and not other.matches(BARE)
+    assert not none.matches(None) and not other.matches(None)
+
+
+def test_a_word_may_follow_a_point() -> None:
+    found = {text: Where.of(f"kernel={text}") for text in ("el9", "el", "570", "5.14")}
+    assert {text: each and each.matches(BARE) for text, each in found.items()} == {
+        "el9": True, "el": False, "570": False, "5.14": True}  # fmt: skip
+
+
 def test_what_is_no_condition() -> None:
     assert [Where.of(text) for text in ("driver", "drivers=580", "driver=", "driver>580", "")] == [None] * 5
-    assert values("driver", [NODE, H200, None, NodeFacts()]) == ["580.159.04", "580.95.05"]
+    assert values("driver", [NODE, H200, None, NodeFacts()]) == ["580.159.04", "580.95.05", "none"]

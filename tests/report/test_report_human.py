@@ -152,6 +152,18 @@ def test_checks_that_fail_because_an_earlier_component_failed_are_named_in_one_l
     assert "FAIL  docker.runtime" in human(done, exit_code(done))
 
 
+@pytest.mark.parametrize(
+    ("causes", "below"),
+    [({"a": "b"}, "a"), ({"a": "a"}, ""), ({"a": "b", "b": "a"}, ""), ({"a": "b", "b": "c"}, "b"), ({"a": "d"}, "")],
+)
+def test_a_check_is_below_its_cause_or_has_a_report_of_its_own(causes: dict[str, str], below: str) -> None:
+    """Whatever a document says of causes, no failure is lost."""
+    checks = tuple(check(f"x.{id}", fail("it fails", because=f"x.{causes.get(id, '')}")) for id in "abc")
+    text = human(run("verify", host("gpu01", checks=checks)), 3)
+    assert [id for id in "abc" if f"FAIL  x.{id} on gpu01" in text] == [id for id in "abc" if id != below]
+    assert [id for id in "abc" if f"causes:  x.{id}: it fails" in text] == [*below]
+
+
 def test_unknown_counts_in_verify() -> None:
     seen = run("verify", host("a", checks=(UNSEEN,)))
     assert human(seen, exit_code(seen)).splitlines()[-1].startswith("NOT OK: 1 host: 1 CHECKS UNKNOWN;")

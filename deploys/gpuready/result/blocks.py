@@ -209,7 +209,12 @@ def _without_apply(check: CheckResult) -> CheckResult:
 
 
 def cause(run: Run, host: HostResult, check: CheckResult) -> CheckResult | None:
-    """The check with a report of its own that explains this one's failure."""
+    """The check with a report of its own that explains this one's failure. A check with a cause has no such report."""
+    found = _named_cause(run, host, check)
+    return found if found is not None and _named_cause(run, host, found) is None else None
+
+
+def _named_cause(run: Run, host: HostResult, check: CheckResult) -> CheckResult | None:
     found = next((each for each in host.checks if each.id == check.because), None) if check.because else None
     if found is None or found.status != "fail" or found.because or _follows(run, host, found):
         return None

@@ -72,7 +72,7 @@ def _of_host(old: Run, mine: HostResult, new: Run, yours: HostResult) -> Iterato
 
 
 def _facts(facts: NodeFacts) -> Seen:
-    return {key: (facts.texts[key] or "none", "") for key in KEYS}
+    return {key: (facts.texts[key], "") for key in KEYS}
 
 
 def _components(run: Run, host: HostResult) -> Seen:
@@ -220,7 +220,8 @@ def _text(line: Line, paint: Painter) -> str:
 
 
 def _ending(found: Changes) -> str:
-    same = sum(host.name not in {*found.appeared, *found.hosts} for host in found.after.hosts)
+    moved = {*found.appeared, *found.hosts}
+    same = sum(host.name not in moved for host in found.after.hosts)
     if not (found.hosts or found.appeared or found.vanished):
         return f"no change on {count(same, 'host')}"
     return f"{count(len(found.hosts), 'host')} changed, {len(found.vanished)} only in before, " \

@@ -68,9 +68,10 @@ class NodeFacts(Part):
 
     @property
     def texts(self) -> dict[str, str]:
-        """Each fact that can be searched for, as text; an engine by its own name, too."""
-        found = {name: str(getattr(self, name)) for name in KEYS if name != "engine"}
-        return found | {"engine": self.shown_engines} | self.engines
+        """Each fact that can be searched for, as text; an engine by its own name, too. ``none``: as in the table."""
+        found = {name: str(getattr(self, name)) or "none" for name in KEYS if name != "engine"}
+        found |= {"gpus": str(self.gpus or "0 (none)"), "engine": self.shown_engines or "none"}
+        return found | dict.fromkeys(_ENGINES, "none") | self.engines
 
     @property
     def shown_gpus(self) -> str:
@@ -112,14 +113,16 @@ class Where:
         return cls(found[1], found[3], found[2] == "!=")
 
     def matches(self, facts: NodeFacts | None) -> bool:
-        """Whether the fact has the value as whole words: 580 is in 580.95.05, and 1.2 is not in 1.20. Case is ignored.
+        """Whether the fact has the value: a word as a whole, and a number from the start of a version.
 
-        A node that was not read matches nothing.
+        580 is in 580.95.05; 95 is not, nor is 1.2 in 1.20, or 85 in 6.8.0-85. Case is ignored. A node that was not read
+        matches nothing. The filter of the HTML page has the same rule: templates/report/filter.js.
         """
         if facts is None:
             return False
-        pattern = rf"(?<![0-9A-Za-z]){re.escape(self.value)}(?![0-9A-Za-z])"
-        return bool(re.search(pattern, facts.texts.get(self.key, ""), re.IGNORECASE)) is not self.negated
+        within = "0-9a-z" if re.search("[a-z]", self.value, re.IGNORECASE) else "0-9a-z.-"
+        pattern = rf"(?<![{within}]){re.escape(self.value)}(?![0-9a-z])"
+        return bool(re.search(pattern, facts.texts[self.key], re.IGNORECASE)) is not self.negated
 
 
 def _version(installed: Mapping[str, Package], packages: Iterable[str]) -> str:
@@ -131,4 +134,4 @@ def _version(installed: Mapping[str, Package], packages: Iterable[str]) -> str:
 
 def values(key: str, found: Iterable[NodeFacts | None]) -> Sequence[str]:
     """Return the values of one fact on these nodes, sorted."""
-    return sorted({facts.texts.get(key, "") for facts in found if facts is not None} - {""})
+    return sorted({facts.texts[key] for facts in found if facts is not None} - {""})

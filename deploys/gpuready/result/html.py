@@ -194,7 +194,7 @@ def _rows(
         seen = [
             Finding(item.name, _mark(run, host, item), of_diff[same])
             for item in host.components
-            if (same := blocks.diff_key(run, host, item))
+            if (same := blocks.diff_key(run, host, item)) in of_diff
         ]
         seen += [Finding(check.id, _CHECKS[check.status], of_check[check])
                  for check in blocks.worth_reading(run, host) if check in of_check]  # fmt: skip

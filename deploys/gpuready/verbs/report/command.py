@@ -33,8 +33,10 @@ can be read, even if they report failures; with --merge it is that of the whole 
 A directory or a URL has the results of nodes that pull their spec (gpuready render pull). report shows them as one
 result, with the exit code of one run. A node that has not reported for --max-age is unreachable.
 
---where shows only hosts with this fact. 580 finds driver 580.95.05, and != finds the hosts without it. The keys are
-driver, gpu, gpus, kernel, os, toolkit, engine, and each engine (docker, containerd, cri-o).
+--where shows only hosts with this fact. 580 finds driver 580.95.05, and != finds the hosts without it. none finds those
+that have nothing of the kind. The keys are driver, gpu, gpus, kernel, os, toolkit, engine, and each engine (docker,
+containerd, cri-o). The exit code in the result is that of these hosts. It can be 2 (--detailed-exitcode) only if that
+of the whole run is 2. Results of fabric are about pairs of hosts, so --where does not fit them.
 
 \b
   gpuready report result.json
@@ -120,6 +122,8 @@ def _chosen(found: list[tuple[Run, int]], where: Sequence[str]) -> list[tuple[Ru
         conditions.append(condition)
     if not conditions:
         return found
+    if whole := [run.verb for run, _ in found if run.parts]:
+        raise UsageError(f"--where does not fit a result of {whole[0]}: it is about its hosts together")
     hosts = [host for run, _ in found for host in run.everyone]
     names = {host.name for host in hosts if all(each.matches(host.facts) for each in conditions)}
     if not names:
