@@ -216,7 +216,7 @@ def cause(run: Run, host: HostResult, check: CheckResult) -> CheckResult | None:
 
 def _named_cause(run: Run, host: HostResult, check: CheckResult) -> CheckResult | None:
     found = next((each for each in host.checks if each.id == check.because), None) if check.because else None
-    if found is None or found.status != "fail" or found.because or _follows(run, host, found):
+    if found is None or found.status != "fail" or _follows(run, host, found):
         return None
     return found
 
