@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from tests.lab import scale
 from tests.pages import ROOT, commands
 
 BIN = Path(sys.executable).parent
@@ -20,7 +21,10 @@ class Ansible:
     def __init__(self, folder: Path) -> None:
         """Build and install the collection there."""
         self.folder = folder
-        self.env = {**os.environ, "ANSIBLE_HOME": str(folder), "ANSIBLE_NOCOLOR": "1"}
+        own = {name: text for name, text in os.environ.items() if not name.startswith(("ANSIBLE_", "GPUREADY_"))}
+        self.env = {**own, "ANSIBLE_HOME": str(folder), "ANSIBLE_NOCOLOR": "1"}
+        self.env["ANSIBLE_CONFIG"] = str(folder / "ansible.cfg")
+        (folder / "ansible.cfg").touch()
         self.env["ANSIBLE_COLLECTIONS_PATH"] = str(folder / "collections")
         self.env["PATH"] = f"{BIN}:{os.environ['PATH']}"
         (folder / "collection").symlink_to(ROOT / "collection")
@@ -34,6 +38,7 @@ class Ansible:
         done = subprocess.run(
             [BIN / program, *rest],
             cwd=self.folder, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            timeout=scale.seconds(120),
         )  # fmt: skip
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr

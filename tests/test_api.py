@@ -1,13 +1,17 @@
 """gpuready.api: the result of a command as objects, whatever became of the hosts; an error if there is none."""
 
+import dataclasses
 import json
+import re
+import typing
 from pathlib import Path
 
 import pytest
 
+from gpuready import api
 from gpuready.api import CheckResult, DocumentError, Result, RunError, read, run
 from gpuready.model.state import NodeState
-from tests.command import gpuready, write_hosts, write_states
+from tests.command import gpuready, python, write_hosts, write_states
 from tests.pages import ROOT
 
 RECORDED = ROOT / "tests/data/h200-mounted-driver/state.json"
@@ -18,6 +22,7 @@ def test_a_result_is_the_document_as_objects(tmp_path: Path) -> None:
     state = write_states(tmp_path / "states.json", {"gpu01": NodeState.model_validate_json(RECORDED.read_bytes())})
     result = run("verify", "-i", hosts, "--state", state)
     assert (result.exit_code, result.summary.verb, [*result.hosts]) == (3, "verify", ["gpu01", "other"])
+    assert result.document["exit_code"] == 3 and result.document["hosts"].keys() == result.hosts.keys()
     host = result.hosts["gpu01"]
     assert host.outcome == "would_change" and result.hosts["other"].outcome == "skipped"
     (count,) = [check for check in host.checks if check.id == "gpu.count"]
@@ -49,3 +54,39 @@ def test_a_module_of_the_current_directory_is_not_run(tmp_path: Path, monkeypatc
     monkeypatch.chdir(tmp_path)
     with pytest.raises(RunError, match="no such inventory"):
         run("plan", "-i", "absent.yaml")
+
+
+def test_the_classes_of_all_fields_are_exported() -> None:
+    exported = [value for value in vars(api).values() if dataclasses.is_dataclass(value)]
+    hints = [str(hint) for each in exported if each is not api.Result for hint in typing.get_type_hints(each).values()]
+    named = {word for hint in hints for word in re.findall(r"gpuready\.[\w.]+\.([A-Z]\w+)", hint)}
+    assert {"Reboot", "UnknownValue"} <= named and named <= {*api.__all__}
+
+
+@pytest.mark.parametrize("interrupt", ["os.killpg(0, signal.SIGINT)", "os.kill(os.getppid(), signal.SIGUSR1)"])
+def test_an_interrupted_run_ends_by_itself(interrupt: str, tmp_path: Path) -> None:
+    """By Ctrl-C, which reaches both processes, and by an exception of a handler in the program that called ``run``."""
+    (tmp_path / "slow.py").write_text(f"""
+import os, pathlib, signal, sys, time
+def finish(*_):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    time.sleep(1)
+    pathlib.Path("finished").touch()
+    sys.exit(130)
+signal.signal(signal.SIGINT, finish)
+{interrupt}
+time.sleep(100)
+""")
+    code = """
+import signal, sys
+from gpuready import api
+class Up(BaseException): pass
+def handler(*_): raise Up
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGUSR1, handler)
+api.child.command = lambda module: [sys.executable, "slow.py"]
+try: api.run("apply")
+except (Up, KeyboardInterrupt) as e: print(type(e).__name__)
+"""
+    done = python("-c", code, cwd=tmp_path, start_new_session=True)
+    assert done.stdout in ("Up\n", "KeyboardInterrupt\n") and (tmp_path / "finished").exists(), done.stderr

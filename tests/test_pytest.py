@@ -76,6 +76,15 @@ def test_a_run_that_could_not_be_done_is_a_usage_error(workers: str, place: Path
     assert "gpuready verify: absent.yaml: no such inventory" in done.stderr and "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "message"), [("--limit 'gpu01", "No closing quotation"), ("--passive --help", "and no result document")]
+)
+def test_arguments_that_are_wrong_are_a_usage_error(words: str, message: str, place: Path) -> None:
+    done = ran(place, "--gpuready-inventory", "hosts.yaml", "--gpuready-arguments", words)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert re.search(f"gpuready verify: .*{message}", done.stderr) and "Traceback" not in done.stderr, done.stderr
+
+
 def test_an_unreachable_host_fails(place: Path) -> None:
     words = "-e ansible_host=127.0.0.1 -e ansible_port=1"
     done = ran(place, "--gpuready-inventory", "gpu01,", "--gpuready-arguments", words, "-m", "gpuready")

@@ -6,7 +6,9 @@ is the result document as objects: :class:`~gpuready.result.model.Summary`, and 
 """
 
 import json
+import signal
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +18,25 @@ from gpuready.cli.documents import read_json
 from gpuready.cli.parts import parts
 from gpuready.result import document
 from gpuready.result.document import DocumentError
-from gpuready.result.model import CheckResult, ComponentResult, Difference, Error, Host, Summary
+from gpuready.result.facts import NodeFacts
+from gpuready.result.model import (
+    AfterBatch,
+    CheckResult,
+    ComponentResult,
+    Difference,
+    Error,
+    Host,
+    Reboot,
+    Shard,
+    Summary,
+    UnknownValue,
+    XidEvent,
+    Xids,
+)
 
 __all__ = [
-    "CheckResult", "ComponentResult", "Difference", "DocumentError", "Error", "Host", "Result", "RunError", "Summary",
-    "read", "run",
+    "AfterBatch", "CheckResult", "ComponentResult", "Difference", "DocumentError", "Error", "Host", "NodeFacts",
+    "Reboot", "Result", "RunError", "Shard", "Summary", "UnknownValue", "XidEvent", "Xids", "read", "run",
 ]  # fmt: skip
 
 
@@ -34,6 +50,8 @@ class Result:
     """All that is not about a single host."""
     hosts: dict[str, Host]
     """The hosts by name; unmanaged ones last."""
+    document: dict[str, Any]
+    """The document itself, also with what only some commands add."""
 
 
 class RunError(Exception):
@@ -47,7 +65,7 @@ class RunError(Exception):
 def run(*arguments: str | Path) -> Result:
     """Run a command, such as ``run("verify", "-i", "hosts.yaml")``, and return its result whatever became of the hosts.
 
-    Progress goes to stderr. Raises :class:`RunError`.
+    Progress and errors go to stderr. Raises :class:`RunError`, or :class:`DocumentError` if there is no result.
     """
     result = _result(document_of(*arguments))
     if result.summary.error is not None:
@@ -63,14 +81,31 @@ def read(path: str | Path) -> Result:
 def document_of(*arguments: str | Path) -> Any:
     """Run a command, and return its result document as JSON values."""
     command = [*child.command("gpuready"), *map(str, arguments), "--output", "json"]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=False)
+    with tempfile.TemporaryFile() as output:
+        code = _exit_code(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output))
+        output.seek(0)
+        try:
+            return json.load(output)
+        except ValueError:
+            words = " ".join(map(str, arguments))
+            raise DocumentError(f"gpuready {words}: exit code {code}, and no result document") from None
+
+
+def _exit_code(process: subprocess.Popen[bytes]) -> int:
+    """Wait for the process, also after an interrupt: it finishes what has begun on nodes. A second one kills it."""
     try:
-        return json.loads(done.stdout)
-    except ValueError:
-        words = " ".join(map(str, arguments))
-        raise DocumentError(f"gpuready {words}: exit code {done.returncode}, and no result document") from None
+        return process.wait()
+    except BaseException as e:
+        if not isinstance(e, KeyboardInterrupt):  # Ctrl-C reached it, too
+            process.send_signal(signal.SIGINT)
+        try:
+            process.wait()
+        except BaseException:
+            process.kill()
+            raise
+        raise
 
 
-def _result(value: object) -> Result:
+def _result(value: Any) -> Result:
     found, code = document.read(value, parts())
-    return Result(code, found, {host.name: host for host in found.everyone})
+    return Result(code, found, {host.name: host for host in found.everyone}, value)

@@ -68,10 +68,13 @@ def _document(config: pytest.Config) -> str:
     if _NAME in worker:
         return str(worker[_NAME])
     if _DOCUMENT not in config.stash:
-        from gpuready.api import document_of
+        from gpuready.api import DocumentError, document_of
 
         chosen = [word for inventory in config.option.gpuready_inventory for word in ("-i", inventory)]
-        found = document_of("verify", *chosen, *shlex.split(config.option.gpuready_arguments))
+        try:
+            found = document_of("verify", *chosen, *shlex.split(config.option.gpuready_arguments))
+        except (ValueError, DocumentError) as e:
+            raise pytest.UsageError(f"gpuready verify: {e}") from None
         if error := found["error"]:
             fix = f"; fix: {error['remedy']}" if error["remedy"] else ""
             raise pytest.UsageError(f"gpuready verify: {error['message']}{fix}")

@@ -19,6 +19,10 @@ options:
     type: list
     elements: str
     default: []
+  hosts:
+    description: Only these of the hosts that are left in the play, or in its batch. By default, all of them.
+    type: list
+    elements: str
   executable:
     description: The program. By default, the one beside Ansible's Python, or the one on C(PATH).
     type: str
@@ -46,15 +50,19 @@ hosts:
   description:
     - By name, what became of each host - C(outcome), C(failed), C(changed), C(message), C(components_changed),
       C(components_pending) with reasons, and C(checks) with their status.
-    - It is missing if the run could not be done at all.
+    - It is missing if the run could not be done at all, or was interrupted.
   returned: if there was a run
   type: dict
 stdout_lines:
   description: The result as text.
-  returned: always
+  returned: if gpuready was started
   type: list
 rc:
   description: The exit code of gpuready.
-  returned: always
+  returned: if gpuready was started
   type: int
+only_hosts_failed:
+  description: A host failed, and nothing else did.
+  returned: if there was a run
+  type: bool
 """
