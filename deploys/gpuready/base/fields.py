@@ -2,7 +2,7 @@
 
 These values reach files and command lines on a node. So each type lists the characters that it allows, all harmless
 everywhere, and never those that it forbids. Sources: sources.list(5) for the ``$(ARCH)`` placeholder of apt,
-ld.so.conf(5), the OCI distribution reference grammar.
+dnf.conf(5) for ``$basearch``, ld.so.conf(5), the OCI distribution reference grammar.
 """
 
 import datetime
@@ -65,7 +65,7 @@ _DIRECTORY = re.compile(r"(/[A-Za-z0-9._+@-]+)+/?")
 
 
 def _repository(value: str) -> str:
-    if not is_plain_url(value.replace("$(ARCH)", "ARCH")):
+    if not is_plain_url(value.replace("$(ARCH)", "ARCH").replace("$basearch", "ARCH")):
         raise ValueError("not a plain repository URL")
     return value
 
@@ -178,7 +178,7 @@ RepositoryUrl = Annotated[
     str,
     AfterValidator(_repository),
     Field(json_schema_extra={"pattern": "^https?://[^\\s\"'`;|<>\\\\]+$"}),
-    Allowed("http(s)://host/path without credentials or quotes; $(ARCH) becomes the architecture"),
+    Allowed("http(s)://host/path without credentials or quotes; $(ARCH) or $basearch becomes the architecture"),
 ]
 KeySource = Annotated[
     str, AfterValidator(_key), LocalFile(), Allowed("an http(s) URL, or the path of a key file beside the inventory")

@@ -25,7 +25,7 @@ VERDICTS: list[Row] = [
     is_unknown("repository.candidate", "no package list from", apt("")),
     fails("repository.candidate", "does not know 1.19.1-1", apt(APT_KNOWS), {"toolkit": {"version": "1.19.1"}}),
     is_unknown("repository.candidate", "from https://mirror.example/deb", apt(APT_KNOWS), MIRROR),
-    is_unknown("repository.config", "has no apt"),
+    is_unknown("repository.config", "has neither apt nor dnf"),
     fails("repository.config", "repository.uri", state(have=("apt-get",))),
 ]
 test_verdict = held(VERDICTS)

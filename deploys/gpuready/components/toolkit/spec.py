@@ -30,10 +30,12 @@ REACH_REPOSITORY = (
 
 
 class Repository(Section):
-    """The apt repository of the NVIDIA Container Toolkit."""
+    """The repository of the NVIDIA Container Toolkit."""
 
     url: RepositoryUrl = "https://nvidia.github.io/libnvidia-container/stable/deb/$(ARCH)"
-    """The flat apt repository."""
+    """The flat repository for apt."""
+    rpm_url: RepositoryUrl = "https://nvidia.github.io/libnvidia-container/stable/rpm/$basearch"
+    """The repository for dnf."""
     key: KeySource = "https://nvidia.github.io/libnvidia-container/gpgkey"
     """The signing key: a URL, or a file on this machine (relative to the inventory's directory)."""
     fingerprint: Fingerprint = "C95B321B61E88C1809C4F759DDCAE044F796ECB0"
@@ -59,7 +61,7 @@ class Toolkit(Section):
     hold: bool = True
     """Hold the packages, so that no upgrade changes them."""
     repo: Repository = Repository.model_construct()
-    """The apt repository of the packages."""
+    """The repository of the packages."""
     floor_exception: FloorException | None = None
     """Required for a version below the security floor."""
     mode: Literal["auto", "legacy", "cdi", "jit-cdi", "csv"] | None = None
