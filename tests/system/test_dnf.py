@@ -17,8 +17,6 @@ from tests.lab.image import DNF
 from tests.system.harness import Gpuready, Inventories, Sessions
 from tests.system.host import Host
 
-pytestmark = pytest.mark.promise
-
 _PLACES = "/etc /usr/bin /usr/lib/systemd /var/lib/gpuready ! -type d ! -path /etc/ld.so.cache ! -path '*/tx/*'"
 _SAYS = {
     "packages": "rpm -qa | sort",
@@ -65,6 +63,7 @@ def locked(node: Host) -> set[str]:
     return {line for line in node.run(_SAYS["locks"]).stdout.split("\n") if line}
 
 
+@pytest.mark.promise
 def test_a_node_with_dnf_is_converged_and_becomes_what_it_was(node: Host) -> None:
     node.run("docker run -d --restart=no --name work busybox:lab sleep 100000")
     Sessions(node)  # lets sshd log sessions from now on
@@ -84,7 +83,7 @@ def test_a_node_with_dnf_is_converged_and_becomes_what_it_was(node: Host) -> Non
     assert verified.host()["execs"] == 2
     assert verified.checks("fail", "unknown", "warn") == set(), verified.explain()
     assert {"repository.candidate", "repository.config", "toolkit.version", "docker.smoke"} <= verified.checks("pass")
-    # What the packages' own manager may do later keeps them: neither an upgrade nor a removal by another package.
+    # An upgrade by somebody else keeps the version.
     assert "Nothing to do" in node.run("dnf -y upgrade 'nvidia-container-toolkit*'").stdout
 
     removed = node.remove()
