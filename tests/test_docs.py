@@ -244,12 +244,17 @@ def test_a_script_makes_an_inventory_of_a_programs_output(tmp_path: Path, monkey
     assert [(host.name, host.spec.hardware.gpus) for host in hosts] == [("10.0.0.7", 8), ("10.0.0.8", 8)]
 
 
-def test_pipelines_of_the_guide_run_commands_that_exist() -> None:
-    steps, jobs = map(yaml.safe_load, blocks(ROOT / "docs/guides/ci.md", "yml"))
-    for line in (steps[0]["run"], jobs["gpu-nodes"]["script"]):
-        parse(gpuready, "gpuready", shlex.split(line)[1:])
-    assert steps[1]["with"]["path"] in steps[0]["run"]
-    assert jobs["gpu-nodes"]["artifacts"]["reports"]["codequality"] in jobs["gpu-nodes"]["script"]
+def test_pipelines_of_the_guide_name_what_the_action_and_the_template_have() -> None:
+    github, gitlab = map(yaml.safe_load, blocks(ROOT / "docs/guides/ci.md", "yml"))
+    action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+    _, verify, upload = github["jobs"]["verify"]["steps"]
+    assert set(action["inputs"]) == set(verify["with"])
+    parse(gpuready, "gpuready", ["verify", *shlex.split(verify["with"]["arguments"])])
+    assert re.findall(r"steps\.(\w+)\.outputs\.(\w+)", upload["with"]["path"]) == [(verify["id"], *action["outputs"])]
+    (include,) = gitlab.pop("include")
+    template = yaml.safe_load((ROOT / include["file"].lstrip("/")).read_text("utf-8"))
+    assert [*gitlab] == [*template]
+    assert set(gitlab["gpuready-verify"]["variables"]) <= set(template["gpuready-verify"]["variables"])
 
 
 def test_ini_of_a_page_is_an_inventory(tmp_path: Path) -> None:

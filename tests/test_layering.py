@@ -26,6 +26,7 @@ HEAVY = ("pyinfra", "pyinfra_cli", "gevent", "paramiko")
 LAYERS = (
     "base", "binaries", "facts", "cuda", "model", "contract", "inventory", "network", "gpu", "components", "node",
     "compat", "fabric", "catalogue", "result", "messages", "operations", "run", "pyinfra", "cli", "verbs",
+    "api", "pytest",
 )  # fmt: skip
 
 

@@ -140,6 +140,8 @@ def test_an_answer_of_too_many_members_lines_or_characters_is_refused() -> None:
 
 #: Data of our own, files that the operator names, and the inventory, whose reader has bounds of its own.
 READERS = {
+    "api.py",  # the result of a command of ours
+    "pytest.py",  # the same, which xdist's controller sends
     "base/documents.py",
     "run/cluster.py",  # what a worker sends: Dask itself unpickles it
     "run/process.py",  # what the controller sends

@@ -8,12 +8,25 @@ import pytest
 
 from gpuready.contract.check import passed
 from gpuready.contract.compare import Comparison
-from gpuready.model.state import NodeState
+from gpuready.model.state import Driver, NodeState
 from gpuready.result.formats import MATRIX_FORMATS
 from gpuready.result.model import HostResult, Run
 from gpuready.result.render import render
 from tests.command import Exits, imported, write_states
-from tests.report.test_report_runs import CODES, DOCKER, SAME, STUB, TOOLKIT, check, component, host, sample
+from tests.report.test_report_runs import (
+    CODES,
+    DOCKER,
+    LOADED,
+    NO_ROUTE,
+    SAME,
+    STATE,
+    STUB,
+    TOOLKIT,
+    check,
+    component,
+    host,
+    sample,
+)
 from tests.report.test_report_runs import run as made
 from tests.report.test_results_recorded import RECORDED
 
@@ -59,7 +72,8 @@ def test_it_counts_hosts_as_the_run_did(verb: str, exits: Exits, tmp_path: Path)
     shown = exits(0 if verb == "plan" else 3, *argv).out.splitlines()
     assert "2 hosts" in shown[0] and "2 probed" in shown[0]
     again = exits(0, "report", result).out.splitlines()
-    assert (again[0], again[-1]) == (shown[0], shown[-1])
+    first = [lines[0].rpartition(", ")[0] for lines in (again, shown)]  # without the time, which the document rounds
+    assert first[0] == first[1] and again[-1] == shown[-1]
     both = exits(0, "report", result, result).out
     assert both.count(", 2 hosts, exit ") == 2 and both.endswith("no change on 2 hosts\n")
 
@@ -102,6 +116,51 @@ def test_an_endless_file_is_refused(exits: Exits, monkeypatch: pytest.MonkeyPatc
 
 def test_it_needs_no_engine() -> None:
     assert not {"gevent", "paramiko", "pyinfra", "jinja2"} & imported("report", DATA, DATA)
+
+
+@pytest.fixture
+def two_drivers(tmp_path: Path) -> Path:
+    """Three hosts: one with an older driver, and one that was not read."""
+    old = host("gpu02")
+    old.read(STATE.model_copy(update={"driver": Driver(proc_version="570.172.08"), "kernel": "5.15.0"}))
+    run = made("verify", host("gpu01", checks=(LOADED, STUB)), old, host("gpu03", "unreachable", error=NO_ROUTE))
+    run.batches = [("gpu01",), ("gpu02", "gpu03")]
+    return written(tmp_path / "drivers.json", run, 4)
+
+
+@pytest.mark.parametrize(
+    ("where", "shown"),
+    [
+        (["driver=580"], ["gpu01"]), (["driver!=580"], ["gpu02"]), (["docker=26"], ["gpu01", "gpu02"]),
+        (["docker=26", "kernel=5.15"], ["gpu02"]),
+    ],
+)  # fmt: skip
+def test_only_hosts_with_a_fact(where: list[str], shown: list[str], exits: Exits, two_drivers: Path) -> None:
+    options = [word for each in where for word in ("--where", each)]
+    found = json.loads(exits(0, "report", two_drivers, *options, "--output", "json").out)
+    assert list(found["hosts"]) == shown and found["batches"] == [[name] for name in shown]
+    assert found["exit_code"] == (3 if "gpu01" in shown else 0), "that of the hosts that are shown"
+    assert found["source"] == f"hosts.yaml where {' and '.join(where)}"
+
+
+def test_no_host_has_the_fact(exits: Exits, two_drivers: Path) -> None:
+    err = exits(5, "report", two_drivers, "--where", "driver=590").err
+    assert "no host has driver=590" in err and "the hosts have driver: 570.172.08, 580.95.05" in err
+    for odd in ("driver", "drivers=580", "driver>580"):
+        assert f"--where {odd}: not a condition" in exits(64, "report", two_drivers, "--where", odd).err
+
+
+def test_a_comparison_of_hosts_that_had_or_have_a_fact(exits: Exits, two_drivers: Path, tmp_path: Path) -> None:
+    both = [host("gpu01", checks=(LOADED, STUB)), host("gpu02")]
+    after = written(tmp_path / "after.json", made("verify", *both), 3)
+    out = exits(0, "report", two_drivers, after, "--where", "driver=570").out
+    assert "facts\n  driver: 570.172.08 -> 580.95.05 on gpu02\n" in out and "  kernel: 5.15.0 -> 6.12.48" in out
+    assert out.splitlines()[-1] == "1 host changed, 0 only in before, 0 only in after, 0 unchanged"
+    page = tmp_path / "changes.html"
+    exits(0, "report", two_drivers, after, "--output", f"html:{page}")
+    assert page.read_text().startswith("<!DOCTYPE html>") and "<h2 id=" in page.read_text()
+    err = exits(64, "report", two_drivers, after, "--output", "junit").err
+    assert "one of human, json, html, then :PATH" in err
 
 
 def test_what_changed(exits: Exits, tmp_path: Path) -> None:

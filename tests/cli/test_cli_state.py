@@ -47,7 +47,7 @@ def state() -> dict[str, Any]:
 def test_no_pyinfra_and_no_gevent(verb: str, files: Files, state: dict[str, Any], exits: Exits) -> None:
     argv = files.argv(verb, recorded(gpu01=state, gpu02=state))
     assert not {"pyinfra", "gevent"} & imported(*argv)
-    told = exits(0 if verb == "plan" else 3, *argv).out
+    told = exits(0 if verb == "plan" else 3, *argv, "-v").out
     assert "gpu[01-02]" in told and "0 execs" in told
 
 
@@ -163,6 +163,15 @@ def test_explain_says_what_it_could_not_judge(text: str, status: str, exits: Exi
     told = exits(3, "explain", text, "-i", "gpu01,", "--state", RECORDED).out
     assert status in told and "\ngpu01  CHECKS UNKNOWN  " in told and "\n  fix:     " in told
     assert exits(3, "explain", text, "-i", "gpu01,", "--state", RECORDED, "--output", "json").document
+
+
+@pytest.mark.parametrize(("columns", "widest"), [("60", 60), ("20", 40), ("300", 100)])
+def test_explain_is_as_wide_as_the_terminal(
+    exits: Exits, monkeypatch: pytest.MonkeyPatch, columns: str, widest: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    lines = [line for line in exits(0, "explain", "gpu.count").out.splitlines() if "confirm" not in line]
+    assert widest - 15 < max(map(len, lines)) <= widest
 
 
 def test_explain_of_a_component_has_the_checks_of_what_it_changes_whatever_their_area(exits: Exits) -> None:

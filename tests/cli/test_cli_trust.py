@@ -27,7 +27,8 @@ class Server:
         self.key: paramiko.PKey = paramiko.ECDSAKey.generate()
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port = self._socket.getsockname()[1]
-        threading.Thread(target=self._serve, daemon=True).start()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
 
     @property
     def name(self) -> str:
@@ -48,6 +49,9 @@ class Server:
             transport.start_server(event=threading.Event(), server=paramiko.ServerInterface())
 
     def close(self) -> None:
+        """End the thread, too: after a signal, it would accept from whatever has its descriptor by then."""
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._thread.join()
         self._socket.close()
 
 

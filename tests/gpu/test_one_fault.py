@@ -1,18 +1,20 @@
 """One fault, one failed check: the recorded machine as it is, with one thing wrong, and with a silent nvidia-smi."""
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
+import yaml
 
 from gpuready.base.facts import Answer
 from gpuready.catalogue import CATALOGUE
-from gpuready.contract.check import run_checks, skip
+from gpuready.contract.check import Verdict, run_checks, skip
 from gpuready.model.spec import NodeSpec
-from gpuready.model.state import NodeState, Unknown
+from gpuready.model.state import Docker, NodeState, Unknown
 from tests.gpu.test_gpu_verdicts import MEMORY, SETTINGS, SWITCHES, XIDS, said, smi
 from tests.gpu.test_libcuda_verdicts import LIB, linker
 from tests.model.probe_answers import h200, recorded
-from tests.verdicts import TODAY, one, state
+from tests.verdicts import TODAY, one, root_file, state
 
 
 def test_the_recorded_machine_passes_what_concerns_driver_and_libcuda() -> None:
@@ -93,6 +95,34 @@ def test_a_silent_nvidia_smi_fails_one_check(why: str, root: str, status: str) -
         "gpu.count": "unknown",
     }
     assert found["gpu.remap"] == found["gpu.nvswitch"] == found["gpu.fabric"] == skip(f"see {root}")
+
+
+def test_what_follows_from_a_lost_gpu_names_the_count_as_its_cause() -> None:
+    """The recorded machine with one GPU; the spec says 2, and so does the CDI spec, which was made before."""
+    nvidia = Docker(runtimes={"nvidia": "nvidia-container-runtime"}, default_runtime="runc")
+    one_left = {"cuda": Answer(out="cuInit=0 count=1 version=13000\n"), "smoke": Answer(out="gpus=1 memlock=64")}
+    cdi = yaml.safe_load(recorded("nvidia-ctk-cdi-generate.yaml"))
+    cdi["devices"].append({**deepcopy(cdi["devices"][0]), "name": "1"})
+    files = {**h200().files, "/var/run/cdi/nvidia.yaml": root_file(yaml.safe_dump(cdi))}
+    update = {"active": one_left, "docker": nvidia, "files": files}
+
+    def judged(gpus: int, **more: Any) -> dict[str, Verdict]:
+        blocks = {"hardware": {"gpus": gpus}, "verify": {"image": "debian:13"}}
+        node = h200().model_copy(update={**update, **more})
+        found = run_checks(CATALOGUE, NodeSpec.model_validate(blocks), node, "n", active=True, today=TODAY)
+        return {each.check.id: each.verdict for each in found}
+
+    found = judged(2)
+    explained = {id: each.status for id, each in found.items() if each.because == "gpu.count"}
+    assert explained == dict.fromkeys(("libcuda.init", "cdi.stale", "docker.smoke"), "fail")
+    assert found["gpu.count"].status == "fail" and found["gpu.count"].remedy and not found["libcuda.init"].remedy
+    none_seen = {"cuda": Answer(out="cuInit=100 count=0 version=0\n"), "smoke": Answer(out="gpus=0")}
+    found = judged(1, active=none_seen)
+    alone = [found["gpu.count"], found["libcuda.init"], found["docker.smoke"]]
+    assert [each.status for each in alone] == ["pass", "fail", "fail"], "no GPU is lost"
+    assert not any(each.because for each in found.values()) and all(each.remedy for each in alone[1:])
+    found = judged(2, active={"cuda": Answer(out="cuInit=803 count=0 version=0\n")})
+    assert found["libcuda.init"].status == "fail" and not found["libcuda.init"].because, "no lost GPU causes it"
 
 
 def test_the_count_of_the_recorded_nvidia_smi() -> None:

@@ -183,6 +183,7 @@ def test_the_agents_descriptors_end_with_the_connection(site: Site, tmp_path: Pa
         threading.Thread(target=serve, args=(listener,), daemon=True).start()
         path = site.inventory(**{f"good{number}": {} for number in range(5)})
         told = left_open(site, "plan", "-i", path, SSH_AUTH_SOCK=str(tmp_path / "agent"))
+        listener.shutdown(socket.SHUT_RDWR)  # accept returns only then
         assert told.startswith("0 0 0 ") and len(asked) == 15, told
 
 

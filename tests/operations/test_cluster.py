@@ -3,6 +3,8 @@
 import pickle
 import re
 import signal
+import subprocess
+import sys
 import time
 import types
 from collections.abc import Callable, Iterator
@@ -313,11 +315,38 @@ def test_the_workers_of_dask_get_the_interrupt(tmp_path: Path) -> None:
             time.sleep(0.02)
 
 
+LOOP_FAILS = """
+import threading
+from gpuready.run.access import Workers
+from gpuready.run.cluster import connected
+with connected(Workers(count=1)) as client:
+    done = threading.Event()
+    client.loop.add_callback(lambda: [][0])
+    client.loop.add_callback(done.set)
+    done.wait()
+"""
+
+
+def test_what_fails_in_the_loop_of_dask_shows_no_traceback() -> None:
+    """An interrupt while Dask waits cancels what may not have begun."""
+    ran = subprocess.run([sys.executable, "-c", LOOP_FAILS], capture_output=True, text=True, timeout=scale.seconds(60))
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("outcome", ["ok", "would_change", "not_attempted"])
 def test_a_chunk_that_was_interrupted_elsewhere_is_no_success(tmp_path: Path, outcome: str) -> None:
     cluster = played(tmp_path, lambda chunk: ended(chunk, outcome, interrupted=True))
     cluster.each(Work(CHANGE), ["n1"])
     assert cluster.results["n1"].outcome == "unreachable"
+
+
+def test_a_cluster_without_workers_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gpuready.run.cluster.NO_WORKER", 1)
+    monkeypatch.setattr("gpuready.run.cluster.ASK", 0.3)
+    cluster = played(tmp_path, lambda chunk: Future("pending"))
+    monkeypatch.setattr(cluster._client, "nthreads", dict)
+    cluster.each(Work(CHANGE), ["n1"])
+    assert cluster.results["n1"].error.message == "the Dask cluster has had no worker for 1 s"
 
 
 @pytest.mark.parametrize("status", ["cancelled", "lost", "pending"])

@@ -19,11 +19,12 @@ STATE = ROOT / "tests/data/h200-mounted-driver/state.json"
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A directory with an inventory, and with gpuready where the scripts expect it."""
+    """A directory with an inventory, and with gpuready where the scripts expect it; its words and key are saved."""
     (tmp_path / "hosts.yaml").write_text("all: {hosts: {h200: {gpuready: {hardware: {gpus: 2}}}}}\n")
     for program, words in (("gpuready/bin/python", ""), (".gpuready/bin/gpuready", "-I -m gpuready")):
         (tmp_path / program).parent.mkdir(parents=True)
-        (tmp_path / program).write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
+        saved = 'echo "$*" >words; [ ! -e gpuready.key ] || cp -p gpuready.key copied.key'
+        (tmp_path / program).write_text(f'#!/bin/sh\n{saved}\nexec {sys.executable} {words} "$@"\n')
         (tmp_path / program).chmod(0o755)
     (tmp_path / "yaml.py").write_text("raise SystemExit('this is not the module yaml')\n")
     return tmp_path
@@ -36,16 +37,26 @@ def run(place: Path, script: str, **variables: str) -> subprocess.CompletedProce
     )  # fmt: skip
 
 
-def test_the_action_annotates_and_keeps_the_exit_code(place: Path) -> None:
+@pytest.mark.parametrize("key", ["", "-----BEGIN KEY-----\nx\n-----END KEY-----"], ids=["none", "key"])
+def test_the_action_annotates_and_keeps_the_exit_code(key: str, place: Path) -> None:
     action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
     install, verify = action["runs"]["steps"]
     assert '--require-hashes -r "$GITHUB_ACTION_PATH/requirements.txt"' in install["run"]
-    assert verify["env"] == {"INVENTORY": "${{ inputs.inventory }}", "ARGUMENTS": "${{ inputs.arguments }}"}
-    done = run(
-        place, verify["run"], RUNNER_TEMP=str(place), GITHUB_OUTPUT=str(place / "output"),
-        INVENTORY="hosts.yaml", ARGUMENTS=f"--state {STATE} --skip repository",
-    )  # fmt: skip
+    given = {name.upper().replace("-", "_"): f"${{{{ inputs.{name} }}}}" for name in action["inputs"]}
+    assert verify["env"] == given and {*given} == {"INVENTORY", "ARGUMENTS", "SSH_KEY"}
+    variables = {"RUNNER_TEMP": place, "GITHUB_OUTPUT": place / "output", "GITHUB_STEP_SUMMARY": place / "summary"}
+    variables |= {"INVENTORY": "hosts.yaml", "ARGUMENTS": f"--state {STATE} --skip repository", "SSH_KEY": key}
+    done = run(place, verify["run"], **{name: str(value) for name, value in variables.items()})
     assert done.returncode == 3, done.stdout + done.stderr
+    summary = (place / "summary").read_text().splitlines()
+    assert all(line.startswith("    ") for line in summary) and "NOT OK: 1 host" in summary[-1]
+    # The key is in a file of its own, which goes with the step.
+    assert ((place / "copied.key").exists(), "ansible_ssh_private_key_file" in (place / "words").read_text()) == (
+        (bool(key), bool(key))
+    )
+    if key:
+        assert (place / "copied.key").read_text() == f"{key}\n"
+        assert (place / "copied.key").stat().st_mode & 0o777 == 0o600 and not (place / "gpuready.key").exists()
     assert "::error " in done.stdout and "NOT OK: 1 host" in done.stdout
     report = Path((place / "output").read_text().removeprefix("report=").strip())
     assert report.read_text("utf-8").startswith("<!DOCTYPE html>")
@@ -59,6 +70,9 @@ def test_the_gitlab_template_writes_what_it_declares(place: Path) -> None:
     reports = job["artifacts"]["reports"]
     assert [entry["check_name"] for entry in json.loads((place / reports["codequality"]).read_text())]
     assert ET.parse(place / reports["junit"]).getroot().get("failures") != "0"
+    assert "ansible_ssh_private_key_file" not in (place / "words").read_text()
+    run(place, job["script"][-1], **variables | {"GPUREADY_SSH_KEY": "/builds/a b/key"})
+    assert "verify -e ansible_ssh_private_key_file=/builds/a b/key --state" in (place / "words").read_text()
     assert (place / job["artifacts"]["paths"][0]).stat().st_size > 1000
 
 

@@ -14,7 +14,9 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[2]
 PROJECT = tomlkit.parse((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 DECLARED = [Requirement(text) for text in PROJECT["dependencies"]]
-OPTIONAL = [Requirement(text) for extra in ("fleet", "remote") for text in PROJECT["optional-dependencies"][extra]]
+OPTIONAL = [
+    Requirement(text) for extra in ("fleet", "pytest", "remote") for text in PROJECT["optional-dependencies"][extra]
+]
 PYTHONS = re.findall(r"Python :: (3\.\d+)$", "\n".join(PROJECT["classifiers"]), re.M)
 LOCK = (ROOT / "requirements.txt").read_text("utf-8")
 #: A pin and its hashes, as pip reads them: one logical line.

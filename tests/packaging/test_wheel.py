@@ -43,11 +43,13 @@ def test_the_metadata_is_complete_and_its_page_has_no_relative_link(wheel: Path)
     with zipfile.ZipFile(wheel) as files:
         names = files.namelist()
         text = next(files.read(name).decode() for name in names if name.endswith(".dist-info/METADATA"))
+        points = next(files.read(name).decode() for name in names if name.endswith(".dist-info/entry_points.txt"))
         found = message_from_string(text)
+    assert "[pytest11]\ngpuready.pytest = gpuready.pytest\n" in f"{points}\n"
     assert found["Name"] == "gpuready" and found["Requires-Python"] == "<3.14,>=3.10" and found["Author"]
     assert found["License-Expression"] == "Apache-2.0" and "nvidia" in found["Keywords"].split(",")
     assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names) and "gpuready/py.typed" in names
-    assert {"ansible", "fleet", "remote", "test", "lint", "docs"} == set(found.get_all("Provides-Extra", []))
+    assert {"ansible", "fleet", "remote", "pytest", "test", "lint", "docs"} == set(found.get_all("Provides-Extra", []))
     kinds = {each.partition(" :: ")[0] for each in found.get_all("Classifier", [])}
     assert {"Development Status", "Operating System", "Programming Language", "Topic", "Typing"} <= kinds
     page = str(found.get_payload())

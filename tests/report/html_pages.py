@@ -4,6 +4,7 @@ import copy
 from typing import Any
 
 from gpuready.cli.parts import parts
+from gpuready.result import changes
 from gpuready.result.document import read
 from gpuready.result.html import html
 from gpuready.result.text import printable
@@ -13,13 +14,27 @@ EVIL = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[2J\u202e</
 #: Keys whose values are texts of nodes; the others are of our own making, and the schema holds them.
 TEXTS = {
     "summary", "evidence", "remedy", "message", "actual", "expected", "reason", "pending_reason", "source", "key",
-    "name",
+    "name", "driver", "gpu", "kernel", "os", "toolkit", "docker",
 }  # fmt: skip
+#: Two kinds of nodes.
+FACTS: tuple[dict[str, Any], ...] = (
+    {"driver": "580.95.05", "gpu": "NVIDIA H200", "gpus": 8, "kernel": "6.8.0-85-generic", "os": "Ubuntu 24.04.3 LTS",
+     "toolkit": "1.20.1", "engines": {"docker": "28.0.1", "containerd": "1.7.27"}},
+    {"driver": "570.172.08", "gpu": "NVIDIA H100 80GB HBM3", "gpus": 7, "kernel": "5.15.0-161-generic",
+     "os": "Ubuntu 22.04.5 LTS", "toolkit": "1.17.8", "engines": {"containerd": "2.1.4"}},
+)  # fmt: skip
 
 
 def page(document: Any) -> str:
     """What ``--output html:PATH`` writes of a document."""
     return printable(html(*read(copy.deepcopy(document), parts())))
+
+
+def compared(before: Any, after: Any) -> str:
+    """The page of a comparison."""
+    return printable(
+        changes.html(changes.changes(read(copy.deepcopy(before), parts()), read(copy.deepcopy(after), parts())))
+    )
 
 
 def fleet(size: int) -> Any:
@@ -31,7 +46,7 @@ def fleet(size: int) -> Any:
     hosts: dict[str, Any] = {}
     for number in range(1, size + 1):
         host = copy.deepcopy(node)
-        host |= {"outcome": "changed", "seconds": number / 7, "execs": 3}
+        host |= {"outcome": "changed", "seconds": number / 7, "execs": 3, "facts": FACTS[number % 7 == 4]}
         for check in host["checks"]:
             check["summary"] += f" ({number})" if check["status"] == "pass" else ""  # as serials and addresses differ
         for item in host["components"]:
@@ -41,7 +56,7 @@ def fleet(size: int) -> Any:
             next(item for item in host["components"] if item["diff"]).update(error=refused, changed=False)
         elif number % 29 == 3:
             lost = {"kind": "unreachable", "message": f"10.0.0.{number}: no route to host", "remedy": "is it up?"}
-            host |= {"outcome": "unreachable", "error": lost, "components": [], "checks": [], "execs": 0}
+            host |= {"outcome": "unreachable", "error": lost, "components": [], "checks": [], "execs": 0, "facts": None}
         elif number % 31 == 7:
             host["checks"][3] |= {"status": "fail", "evidence": f"serial {number}", "remedy": "replace it"}
         hosts[f"gpu{number:03}"] = host

@@ -119,6 +119,12 @@ def test_there_are_no_more_than_github_shows() -> None:
     assert len(entries) == 1001 and entries[-1]["description"].startswith("2000 more findings")
 
 
+def test_what_another_check_explains_is_in_its_annotation() -> None:
+    ((level, properties, text),) = github("lost")
+    assert (level, properties["title"]) == ("error", "gpuready gpu.count")
+    assert "\ncauses libcuda.init: CUDA sees 7 of 8 GPUs\ncauses docker.smoke: " in text
+
+
 def test_what_hosts_share_is_one_annotation_of_github_and_one_of_each_host_in_gitlab() -> None:
     (stub,) = [each for each in github("differs") if each[1]["title"] == "gpuready libcuda.stub"]
     assert stub[0] == "error" and stub[2].startswith("gpu[01-02]: fail: the cache lists a stub\nfix: take")

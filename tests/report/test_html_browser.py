@@ -12,40 +12,63 @@ import pytest
 
 from tests.command import Exits
 from tests.lab.host import command
-from tests.report.html_pages import fleet, page
+from tests.report.html_pages import FACTS, compared, fleet, page
 from tests.report.test_results_recorded import recorded
 from tests.verbs.history.kept import fleet as history
 
 pytestmark = pytest.mark.lab
 
 ASK = """
+var filter = document.getElementById("filter-text");
+function filtered(text) {
+  filter.value = text;
+  filter.dispatchEvent(new Event("input", {bubbles: true}));
+  return document.getElementById("filter-told").textContent;
+}
+var words = ["driver=570", "driver!=570", "h100 ubuntu", "gpu001, gpu002", "docker=28 gpu00", ""];
+var found = filter ? words.map(filtered) : [];
 document.querySelectorAll("details").forEach(function (each, number) { each.open = number < 20; });
-axe.run(document, {resultTypes: ["violations"]}).then(function (found) {
-  var told = document.createElement("template");
-  told.id = "told";
-  told.setAttribute("data-told", JSON.stringify({
-    violations: found.violations.map(function (v) { return v.id + ": " + v.nodes[0].html; }),
-    passes: found.passes.length,
+var cut = Array.from(document.querySelectorAll("body *")).filter(function (each) {
+  return each.scrollWidth > each.clientWidth + 1 && getComputedStyle(each).display !== "inline";
+}).map(function (each) { return each.outerHTML.slice(0, 200); });
+axe.run(document, {resultTypes: ["violations"]}).then(function (seen) {
+  parent.postMessage(JSON.stringify({
+    violations: seen.violations.map(function (v) { return v.id + ": " + v.nodes[0].html; }),
+    passes: seen.passes.length,
     wider: document.documentElement.scrollWidth - window.innerWidth,
+    width: window.innerWidth,
+    cut: cut,
+    filtered: found,
     filter: !document.getElementById("filter") || !document.getElementById("filter").hidden,
     dark: matchMedia("(prefers-color-scheme: dark)").matches
-  }));
+  }), "*");
+});
+"""
+TELL = """
+window.addEventListener("message", function (message) {
+  var told = document.createElement("template");
+  told.id = "told";
+  told.setAttribute("data-told", message.data);
   document.body.appendChild(told);
 });
 """
 
 
 def asked(text: str, where: Path, *, dark: bool, width: int) -> Any:
-    """What axe and the browser say of a page. Its policy lets no axe in, so the copy here has none."""
+    """What axe and the browser say of a page, in a frame, because a window of Chromium has 500 pixels at least.
+
+    Its policy lets no axe in, so the copy here has none.
+    """
     axe = (files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
     open_, replaced = re.subn(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
     assert replaced == 1
-    path = where / "page.html"
+    path, frame = where / "page.html", where / "frame.html"
     path.write_text(open_.replace("</body>", f"<script>{axe}</script><script>{ASK}</script></body>"), "utf-8")
+    frame.write_text(f'<body><script>{TELL}</script><iframe src="page.html" width="{width}" height="900"></iframe>')
     argv = [
         command("chromium", "chromium"), "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-        f"--user-data-dir={where / 'profile'}", f"--window-size={width},900", "--virtual-time-budget=600000",
-        f"--blink-settings=preferredColorScheme={0 if dark else 1}", "--dump-dom", path.as_uri(),
+        f"--user-data-dir={where / 'profile'}", "--window-size=1400,1000", "--virtual-time-budget=600000",
+        f"--blink-settings=preferredColorScheme={0 if dark else 1}", "--dump-dom", frame.as_uri(),
     ]  # fmt: skip
     done = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=True)
     told = re.search(r'data-told="([^"]*)"', done.stdout)
@@ -54,16 +77,31 @@ def asked(text: str, where: Path, *, dark: bool, width: int) -> Any:
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 500])
+@pytest.mark.parametrize("width", [1280, 800, 400])
 @pytest.mark.parametrize("name", ["fleet", "fabric", "failed"])
 def test_axe_finds_no_violation(name: str, width: int, dark: bool, tmp_path: Path) -> None:
     found = asked(page(fleet(12) if name == "fleet" else recorded(name)), tmp_path, dark=dark, width=width)
     assert found["violations"] == [] and found["passes"] > 15
-    assert found["dark"] is dark and found["filter"] and found["wider"] <= 0
+    assert found["dark"] is dark and found["filter"] and found["wider"] <= 0 and found["width"] == width
+    assert found["cut"] == [], "nothing is cut or needs a scroll to the side"
+    if name == "fleet":
+        assert found["filtered"] == ["2 of 12 hosts", "9 of 12 hosts", "2 of 12 hosts", "2 of 12 hosts",
+                                     "7 of 12 hosts", "all 12 hosts"]  # fmt: skip
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 500])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_axe_finds_no_violation_in_a_comparison(width: int, dark: bool, tmp_path: Path) -> None:
+    after = fleet(12)
+    after["hosts"]["gpu001"]["facts"] = FACTS[1]
+    after["hosts"]["gpu002"]["checks"][3] |= {"status": "fail", "summary": "it is drained"}
+    found = asked(compared(fleet(12), after), tmp_path, dark=dark, width=width)
+    assert found["violations"] == [] and found["passes"] > 15
+    assert found["dark"] is dark and found["wider"] <= 0 and found["cut"] == []
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 800, 400])
 def test_axe_finds_no_violation_in_a_history(width: int, dark: bool, tmp_path: Path, exits: Exits) -> None:
     results, page = tmp_path / "results", tmp_path / "history.html"
     results.mkdir()

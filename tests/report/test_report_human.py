@@ -9,16 +9,18 @@ import pytest
 
 from gpuready.base.errors import ConvergeError, UnreachableError, Where
 from gpuready.base.host_list import hostlist
+from gpuready.catalogue import BY_ID
 from gpuready.contract.check import fail
 from gpuready.contract.compare import Comparison
 from gpuready.inventory.groups import Graph
 from gpuready.inventory.patterns import select
 from gpuready.result.exitcode import exit_code
 from gpuready.result.human import human
-from gpuready.result.model import Run
+from gpuready.result.model import ComponentResult, Run
 from gpuready.result.page import problem
 from gpuready.result.text import printable
 from tests.report.test_report_runs import (
+    BROKEN,
     CODES,
     DOCKER,
     NO_ROUTE,
@@ -45,6 +47,7 @@ TOLD = (
     "pending",
     "warnings",
     "differs",
+    "lost",
     "uncomparable",
     "probed",
 )
@@ -225,7 +228,46 @@ def test_the_report_of_500_hosts_ends_in_a_summary_that_fits_a_screen() -> None:
 
 def test_few_hosts_have_a_line_each() -> None:
     fifty = run("verify", *(host(f"gpu{n}") for n in range(50)))
-    assert "summary of" not in human(fifty, 0) and human(fifty, 0).count("0 GPU checks  1 exec") == 50
+    assert "summary of" not in human(fifty, 0) and human(fifty, 0).count("0 GPU checks  0.4 s") == 50
+
+
+@pytest.mark.parametrize(
+    ("verb", "item", "apply_helps"),
+    [
+        ("verify", component(DOCKER), True),
+        ("verify", component(replace(DOCKER, diff=())), False),
+        ("verify", component(BROKEN, error=ConvergeError(BROKEN.error)), False),
+        ("plan", component(BROKEN, error=ConvergeError(BROKEN.error)), False),
+        ("apply", component(DOCKER, changed=True), False),
+        ("apply", component(DOCKER, pending="until idle: web"), True),
+        ("verify", component(TOOLKIT), True),
+    ],
+)
+def test_a_fix_that_the_run_has_disproved_is_not_shown(verb: str, item: ComponentResult, apply_helps: bool) -> None:
+    fix = "gpuready apply; or systemctl reload docker, and read its journal"
+    made = run(verb, host("gpu1", "ok", item, checks=(check("docker.runtime", fail("no runtime", fix), "docker"),)))
+    assert (f"  fix:     {fix}\n" in human(made, 0)) == apply_helps
+    assert ("  fix:     systemctl reload docker, and read its journal\n" in human(made, 0)) != apply_helps
+    assert made.hosts[0].checks[0].remedy == fix, "the document has all of it"
+
+
+def test_what_is_left_of_a_fix_is_whole() -> None:
+    """Of each check's own fix that begins with apply, nothing is left that begins in the middle of a sentence."""
+    matches = component(replace(DOCKER, diff=()))
+    fixes = [each.fix for each in BY_ID.values() if each.fix.startswith("gpuready apply")]
+    assert len(fixes) > 8
+    for fix in fixes:
+        made = run("verify", host("gpu1", "ok", matches, checks=(check("x", fail("broken", fix), "docker"),)))
+        found = re.search(r"  fix:     (.*)", human(made, 0))
+        rest = found[1] if found else ""
+        assert fix.endswith(rest) and not re.match(r"(or|then|and|by|after|with)\b|\W", rest), rest
+
+
+def test_execs_are_counted_if_more_is_wanted() -> None:
+    made = run("verify", host("gpu1"))
+    assert "exec" not in human(made, 0)
+    made.verbose = True
+    assert "0 GPU checks  1 exec  0.4 s" in human(made, 0)
 
 
 def test_a_summary_masks_before_it_cuts() -> None:

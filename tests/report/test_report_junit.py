@@ -70,6 +70,14 @@ def test_unknown_is_an_error_and_fail_a_failure_in_verify(tmp_path: Path) -> Non
     assert isinstance(found["component docker"].result[0], Failure)
 
 
+def test_what_another_check_explains_does_not_fail_beside_it(tmp_path: Path) -> None:
+    found = suite(parsed("lost", tmp_path), "gpu01")
+    assert isinstance(found["check gpu.count"].result[0], Failure)
+    for id, says in (("libcuda.init", "CUDA sees 7 of 8 GPUs"), ("docker.smoke", "a container has 7 of 8 GPU")):
+        (result,) = found[f"check {id}"].result
+        assert isinstance(result, Skipped) and result.message.startswith(f"because of gpu.count: {says}")
+
+
 def test_unreachable_is_an_error_of_the_host(tmp_path: Path) -> None:
     error = suite(parsed("unreachable", tmp_path), "gpu04")["host host"].result[0]
     assert isinstance(error, Error) and error.type == "unreachable"

@@ -115,6 +115,13 @@ STUB = check(
     fail("the cache lists a stub", "take the directory out of ld.so.conf.d", "/usr/local/cuda/lib64/stubs/libcuda.so"),
     level=Level.config,
 )
+LOST = check(
+    "gpu.count", fail("7 of 8 GPUs seen, not 0000:9b:00.0", "power-cycle the node", "0000:9b:00.0: rev ff"), gpu=True
+)
+SEVEN = (
+    check("libcuda.init", fail("CUDA sees 7 of 8 GPUs", because="gpu.count"), "ldso", gpu=True),
+    check("docker.smoke", fail("a container has 7 of 8 GPU device nodes", because="gpu.count"), "docker"),
+)
 DIFFERS = check(
     "docker.config", fail("2 differences: docker.runtimes.nvidia.path, docker.live-restore"), level=Level.config
 )
@@ -202,6 +209,13 @@ RUNS: dict[str, tuple[int, str, Callable[[], list[HostResult]]]] = {
         for n in range(1, 17)
     ]),
     "differs": (3, "verify", lambda: [differing("gpu01", DIFFERS, STUB, UNSEEN), host("gpu02", checks=(STUB,))]),
+    "lost": (3, "verify", lambda: [
+        host("gpu01", checks=(LOADED, LOST, *SEVEN)),
+        host("gpu02", checks=(LOADED, LOST, *SEVEN)),
+        host("gpu03", checks=(LOADED, LOST, SEVEN[0])),
+        host("gpu04", checks=(LOADED, LOST)),
+        host("gpu05", checks=(LOADED, COUNTED, LDCACHE)),
+    ]),
     "uncomparable": (1, "plan", lambda: [blocked("would_change", component(TOOLKIT))]),
     "blind": (3, "verify", lambda: [blocked("failed")]),
     "probed": (0, "record", lambda: [host("gpu01", checks=())]),

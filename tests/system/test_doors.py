@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.command import python
 from tests.lab import DISTROS, access, scale
-from tests.pages import BLOCK, PAGES, ROOT
+from tests.pages import BLOCK, PAGES, ROOT, blocks, commands
 from tests.system.harness import Sessions, door, listing, pyinfra
 from tests.system.host import Host, Hosts
 
@@ -135,7 +136,7 @@ GUIDES = {
     for page in PAGES
     if not page.name.startswith("adding-a-")  # a component, which a test of its own adds
     for number, (language, text) in enumerate(BLOCK.findall(page.read_text("utf-8")))
-    if (language == "python" and "gpuready" in text) or (language == "console" and "$ pyinfra " in text)
+    if (language == "python" and "gpuready.pyinfra" in text) or (language == "console" and "$ pyinfra " in text)
 }
 
 
@@ -156,3 +157,22 @@ def test_a_guides_own_code_configures_a_pristine_machine(block: tuple[str, str],
         for line in text.splitlines():
             pyinfra(tmp_path, *shlex.split(line)[2:])
     node.verify()
+
+
+@pytest.mark.promise
+def test_python_and_pytest_verify_a_machine(shared: Hosts, tmp_path: Path) -> None:
+    """The guide's program and its command for pytest, before and after Docker's configuration is broken."""
+    page = ROOT / "docs/guides/own-code.md"
+    (program,) = (text for text in blocks(page, "python") if "gpuready.api" in text)
+    (command,) = (each for each in commands(page) if each.line.startswith("pytest "))
+    node = shared()
+    node.apply()
+    shutil.copy(node.where(), tmp_path / "hosts.yaml")
+    done = python("-c", program, cwd=tmp_path)
+    assert (done.returncode, done.stdout.split()) == (0, [node.name, "ok"]), done.stderr
+    assert python("-m", "pytest", "-p", "gpuready.pytest", *command.argv, cwd=tmp_path).returncode == 0
+    node.run(f"rm -f /etc/docker/daemon.json; {RESTART}")
+    done = python("-c", program, cwd=tmp_path)
+    assert done.returncode == 3 and f"{node.name} would_change" in done.stdout and "  docker.config: " in done.stdout
+    done = python("-m", "pytest", "-p", "gpuready.pytest", *command.argv, cwd=tmp_path)
+    assert done.returncode == 1 and f"FAILED gpuready::{node.name}::docker.config" in done.stdout, done.stdout

@@ -9,7 +9,7 @@ import pytest
 from tests.lab import Machine
 from tests.lab.fixtures import MachineFactory
 from tests.system.faults import until
-from tests.system.harness import Gpuready, Inventories, Result
+from tests.system.harness import ANY_SPEED, Gpuready, Inventories, Result
 
 pytestmark = pytest.mark.promise
 
@@ -33,7 +33,7 @@ def test_two_hosts_without_rdma(machine: MachineFactory, gpuready: Gpuready, inv
         nodes = list(pool.map(lambda _: machine(), range(2)))
         list(pool.map(lambda node: node.install("iputils-ping iperf3"), nodes))
     a, b = nodes
-    hosts = inventory(nodes)
+    hosts = inventory(nodes, verify=ANY_SPEED)
 
     result = gpuready("fabric", "--seconds", "1", inventory=hosts, code=0)
     assert result.document["fabric"]["tests"] == ["tcp_connect", "tcp_mtu", "tcp_lat", "tcp_bw", "nccl"]
@@ -41,7 +41,7 @@ def test_two_hosts_without_rdma(machine: MachineFactory, gpuready: Gpuready, inv
         connect, mtu, bandwidth = (findings(result, test)[name] for test in ("tcp_connect", "tcp_mtu", "tcp_bw"))
         assert (connect["status"], connect["value"]) == ("pass", 3), connect
         assert (mtu["status"], mtu["value"]) == ("pass", 1500), mtu
-        assert bandwidth["status"] in ("pass", "warn"), bandwidth  # a loaded machine may be slow
+        assert bandwidth["status"] == "pass", bandwidth
         assert bandwidth["value"] > 0.01 and bandwidth["more"]["one_stream"] > 0.01
         assert f"{name} {bandwidth['client']['netdev']}: sent " in bandwidth["proof"]
     (latency,) = findings(result, "tcp_lat").values()

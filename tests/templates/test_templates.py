@@ -207,7 +207,9 @@ def test_a_script_says_what_it_does_and_fits_a_window(name: str) -> None:
 def test_every_template_that_is_named_is_there_and_every_other_is_a_part() -> None:
     source = "\n".join(p.read_text() for p in (ROOT / "deploys").rglob("*.py"))
     named = re.findall(r'(?:(?:script|document|get_template|filled)\(\s*|template=)"([\w./-]+)"', source)
-    parts = [n for name in FILES for n in re.findall(r'(?:include|from) "(.+?)"', (TEMPLATES / name).read_text())]
+    parts = [
+        n for name in FILES for n in re.findall(r'(?:include|from|extends) "(.+?)"', (TEMPLATES / name).read_text())
+    ]
     short = {name: name.removesuffix(".j2").removesuffix(".sh") for name in (*FILES, *named, *parts)}
     assert {short[name] for name in named} <= {short[name] for name in FILES}
     assert {short[n] for n in FILES if n.endswith(".j2")} <= {short[name] for name in (*named, *parts)}

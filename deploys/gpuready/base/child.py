@@ -7,11 +7,13 @@ whoever can write there could run code.
 import os
 import sys
 
-_START = "import sys; del sys.path[0]; import runpy; runpy.run_module(sys.argv[1], run_name='__main__', alter_sys=True)"
+_START = (
+    "import sys; del sys.path[0]; import runpy; runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
+)
 
 
 def command(module: str) -> list[str]:
-    """Return the words that run ``module`` as a program."""
+    """Return the words that run ``module`` as a program; its arguments can follow."""
     return [sys.executable, "-c", _START, module]
 
 

@@ -68,7 +68,7 @@ class Request:
         if self.shard is not None and self.share.of > 1 and run.verb in ("plan", "apply", "remove"):
             run.shard = replace(self.shard, budgets=self._budgets())
         run.leave_alone(self.skipped)
-        run.choice, run.limit = self.choice, self.limit
+        run.choice, run.limit, run.verbose = self.choice, self.limit, self.verbose > 0
         return run
 
     def _budgets(self) -> tuple[str, ...]:

@@ -36,12 +36,16 @@ STATUSES = ("pass", "warn", "fail", "skip", "unknown")
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of a check. ``status`` is one of :data:`STATUSES`. ``summary`` is one line."""
+    """The result of a check. ``status`` is one of :data:`STATUSES`. ``summary`` is one line.
+
+    ``because``: the check whose failure, if it fails, explains this one's; reports show this one below it.
+    """
 
     status: str
     summary: str
     evidence: str = ""
     remedy: str = ""
+    because: str = ""
 
 
 class EndCheck(Exception):
@@ -106,9 +110,9 @@ def warn(summary: str, remedy: str = "", evidence: str = "") -> Verdict:
     return Verdict("warn", summary, evidence, remedy)
 
 
-def fail(summary: str, remedy: str = "", evidence: str = "") -> Verdict:
+def fail(summary: str, remedy: str = "", evidence: str = "", *, because: str = "") -> Verdict:
     """Something is wrong. Without ``remedy``, the report shows the check's ``fix``."""
-    return Verdict("fail", summary, evidence, remedy)
+    return Verdict("fail", summary, evidence, remedy, because)
 
 
 def skip(reason: str) -> Verdict:
@@ -181,13 +185,21 @@ def _one(
         return skip(f"deeper than verify.level: {spec.verify.level}")
     if check.gpu and spec.hardware.without_gpus:
         return skip("hardware.gpus: none")
-    root = [id for id in check.after if id in done and done[id].verdict.status in ("fail", "unknown")]
+    root = [id for id in check.after if _bad(done, id)]
     if root:
         return skip(f"see {root[0]}")
     verdict = known[check.id] if check.id in known else check.verdict(spec, state)
+    if verdict.because:
+        if _bad(done, verdict.because):
+            return verdict  # the fix is that of the other check
+        verdict = replace(verdict, because="")
     if verdict.status == "fail" and not verdict.remedy:
         return replace(verdict, remedy=check.fix)
     return verdict
+
+
+def _bad(done: Mapping[str, Judged], id: str) -> bool:
+    return id in done and done[id].verdict.status in ("fail", "unknown")
 
 
 def waived(check: Check, spec: NodeSpec, host: str, today: date, verdict: Verdict) -> Verdict:

@@ -22,7 +22,8 @@ _HELP = re.compile(r"^(See|Run) 'docker run --help'.*$", re.M)
 def not_run(what: str, rc: int, out: str, remedy: str = "") -> Verdict:
     """Return the verdict on a container that did not run: the reason, and its whole output if that is longer."""
     why = brief(_HELP.sub("", out)) or f"exit {rc}"
-    return fail(f"{what}: {why}", remedy, "" if out in why else out[-4000:])
+    because = "gpu.count" if "nvml error" in out else ""
+    return fail(f"{what}: {why}", remedy, "" if out in why else out[-4000:], because=because)
 
 
 def gpus_seen(spec: NodeSpec, state: NodeState, out: str, what: str) -> Verdict:
@@ -32,6 +33,7 @@ def gpus_seen(spec: NodeSpec, state: NodeState, out: str, what: str) -> Verdict:
     if has_gpu(state) and not spec.hardware.without_gpus:
         want = spec.hardware.expected_gpus or 1
         if seen < want:
-            return fail(f"{what} has {seen} of {want} GPU device nodes", evidence=out.partition("\n")[0])
+            summary = f"{what} has {seen} of {want} GPU device nodes"
+            return fail(summary, evidence=out.partition("\n")[0], because="gpu.count")
         return passed(f"{what} under {RUNTIME} sees GPUs: {seen}")
     return passed(f"{what} runs under the runtime nvidia (no GPU on this node)")

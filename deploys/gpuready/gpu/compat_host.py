@@ -10,6 +10,7 @@ import re
 from gpuready.base import toml_document
 from gpuready.base.toml_document import TomlError, read
 from gpuready.base.versions import Version, numbers
+from gpuready.components.toolkit.state import toolkit_version
 from gpuready.components.toolkit_config.state import COMPAT, CONFIG, MODE, Document, given
 from gpuready.cuda import tables
 from gpuready.cuda.facts import Host, stack_of
@@ -25,9 +26,9 @@ def hosts_of(state: NodeState, driver: str = "", gpu: str = "") -> tuple[tuple[H
     driver = driver or state.driver.loaded
     if not re.fullmatch(r"[0-9]{3,4}(\.[0-9]+){1,2}", driver) or numbers(driver)[0] < min(tables.branches()):
         return (), f"driver {driver} is unknown" if driver else "no nvidia driver is loaded"
-    toolkit = _toolkit(state)
-    if toolkit is None:
+    if not (version := toolkit_version(state.installed, state.commands)):
         return (), "the NVIDIA Container Toolkit is not installed"
+    toolkit = numbers(version)
     try:
         document = read(state.files[CONFIG].text) if CONFIG in state.files else {}
     except TomlError as e:
@@ -68,13 +69,6 @@ def nvlink5(state: NodeState) -> str:
 def _cell(block: str, tag: str) -> str:
     m = re.search(rf"<{tag}>([^<]*)</{tag}>", block)
     return m[1].strip() if m else ""
-
-
-def _toolkit(state: NodeState) -> Version | None:
-    package = state.installed.get("nvidia-container-toolkit")
-    lines = [tool.version_line for name, tool in state.commands.items() if name.rpartition("/")[2] == "nvidia-ctk"]
-    m = re.search(r"(?<![0-9])[0-9]+\.[0-9]+\.[0-9]+", " ".join([*lines, package.version if package else ""]))
-    return numbers(m[0]) if m else None
 
 
 def _stack(document: Document, toolkit: Version, legacy: bool) -> str:

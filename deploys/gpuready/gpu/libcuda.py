@@ -79,6 +79,8 @@ _MEANS = {
     804: "forward compatibility is not supported on this GPU",
     999: "unknown error",
 }
+#: Errors that a lost GPU may cause.
+_LOST = (100, 101, 999)
 
 
 def _init(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -94,10 +96,11 @@ def result_of(out: str, spec: NodeSpec) -> Verdict | None:
         return None
     result, count = int(m[1]), int(m[2])
     if result:
-        return fail(f"cuInit returns {result} ({_MEANS.get(result, 'see the CUDA driver API')})")
+        because = "gpu.count" if result in _LOST else ""
+        return fail(f"cuInit returns {result} ({_MEANS.get(result, 'see the CUDA driver API')})", because=because)
     want = spec.hardware.expected_gpus
     if count < 1 or (want is not None and count != want):
-        return fail(f"CUDA sees {count} of {want or 'at least 1'} GPUs")
+        return fail(f"CUDA sees {count} of {want or 'at least 1'} GPUs", because="gpu.count")
     return passed(f"cuInit works, CUDA {int(m[3]) // 1000}.{int(m[3]) % 1000 // 10}, GPUs: {count}")
 
 

@@ -93,9 +93,12 @@ def _of_hosts(run: Run) -> Iterator[Note]:
             level = "warning"
         yield Note(level, diff.component, "\n".join(lines), tuple(diff.hosts))
     failing = {(check.id, host.name) for host in run.hosts for check in host.checks if counts(run.verb, host, check)}
+    effects = blocks.effects(run)
     for check, hosts in blocks.verdict_blocks(run).items():
+        caused = dict.fromkeys(text for texts in effects.get(check, {}) for text in texts)
+        text = "\n".join([f"{check.status}: {check.summary}", *(f"causes {each}" for each in caused)])
         level = "error" if any((check.id, name) in failing for name in hosts) else "warning"
-        yield Note(level, check.id, _with_fix(f"{check.status}: {check.summary}", check.remedy), tuple(hosts))
+        yield Note(level, check.id, _with_fix(text, check.remedy), tuple(hosts))
 
 
 def _with_fix(text: str, remedy: str) -> str:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpuready.result.mask import mask_value
 from gpuready.result.model import (
@@ -23,6 +23,9 @@ _LONGEST = 400
 #: From here on, a change may disturb running containers.
 _DISTURBING = DISRUPTIONS[DISRUPTIONS.index("recreate") :]
 _ADDRESS = re.compile(r"\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b|\[?\b[0-9a-f]{1,4}(?::[0-9a-f]{0,4}){2,7}\]?", re.IGNORECASE)
+#: What became of a component if another apply does no more for it: it cannot, it just did, or nothing differs.
+_APPLY_IS_NO_FIX = ("blocked", "failed", "changed", "")
+_APPLY = re.compile(r"^gpuready apply[^;,]*(?:; |, (?=or |then )|$)(?:or |by hand: |after that, |then )?")
 Names = list[str]
 ByText = dict[tuple[str, ...], Names]
 DiffKey = tuple[str, str, "tuple[KeyDiff, ...]"]
@@ -187,9 +190,44 @@ def consequences(run: Run) -> dict[tuple[str, ...], Names]:
 
 
 def worth_reading(run: Run, host: HostResult) -> list[CheckResult]:
-    """The verdicts worth reading. ``COMPONENT.config`` only repeats a diff or an error that is shown anyway."""
-    repeated = {f"{item.name}.config" for item in host.components if status_text(run, host, item)}
-    return [check for check in host.checks if check.status in SHOWN and check.id not in repeated]
+    """The verdicts worth reading. ``COMPONENT.config`` only repeats a diff or an error that is shown anyway.
+
+    One that another explains is shown with that (:func:`effects`). A fix that this run has disproved is left out.
+    """
+    words = {item.name: status_text(run, host, item) for item in host.components}
+    repeated = {f"{name}.config" for name, word in words.items() if word}
+    return [
+        _without_apply(check) if words.get(check.component) in _APPLY_IS_NO_FIX else check
+        for check in host.checks
+        if check.status in SHOWN and check.id not in repeated and not cause(run, host, check)
+    ]
+
+
+def _without_apply(check: CheckResult) -> CheckResult:
+    """The check, whose fix does not begin with ``gpuready apply``; what else the fix says stays."""
+    return replace(check, remedy=_APPLY.sub("", check.remedy))
+
+
+def cause(run: Run, host: HostResult, check: CheckResult) -> CheckResult | None:
+    """The check with a report of its own that explains this one's failure."""
+    found = next((each for each in host.checks if each.id == check.because), None) if check.because else None
+    return found if found is not None and found.status in SHOWN and not _follows(run, host, found) else None
+
+
+def caused(run: Run, host: HostResult) -> dict[CheckResult, list[str]]:
+    """By the check that explains it: what else fails on a host, in words."""
+    return grouped(
+        (root, f"{check.id}: {check.summary}") for check in host.checks if (root := cause(run, host, check)) is not None
+    )
+
+
+def effects(run: Run) -> dict[CheckResult, ByText]:
+    """The same on all hosts."""
+    found: dict[CheckResult, ByText] = {}
+    for host in run.hosts:
+        for root, texts in caused(run, host).items():
+            found.setdefault(root, {}).setdefault(tuple(texts), []).append(host.name)
+    return found
 
 
 def _follows(run: Run, host: HostResult, check: CheckResult) -> bool:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from gpuready.base.host_list import hostlist
-from gpuready.result.blocks import of_any_host
+from gpuready.result.blocks import cause, of_any_host
 from gpuready.result.ending import host_style, host_word
 from gpuready.result.exitcode import counts
 from gpuready.result.mask import mask_text
@@ -70,7 +70,7 @@ def _cause(run: Run, host: HostResult) -> str:
         text = of_any_host(host.error.message.strip().split("\n")[0], host.name).removeprefix("*: ")
     elif waits := next((item.pending_reason for item in host.components if item.pending), ""):
         text = waits
-    elif failing := [check.id for check in host.checks if counts(run.verb, host, check)]:
+    elif failing := [each.id for each in host.checks if counts(run.verb, host, each) and not cause(run, host, each)]:
         text = ", ".join(failing)
     elif host.reason:
         text = host.reason

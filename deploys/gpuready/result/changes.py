@@ -10,6 +10,7 @@ from typing import Any
 from gpuready.base.host_list import hostlist
 from gpuready.result import blocks
 from gpuready.result.ending import host_word
+from gpuready.result.facts import KEYS, NodeFacts
 from gpuready.result.findings import Changed, Seen, differing
 from gpuready.result.mask import mask_text
 from gpuready.result.model import HostResult, Run
@@ -24,6 +25,7 @@ _TITLES = {
     "component": "components",
     "value": "values of differences",
     "check": "checks",
+    "fact": "facts",
 }
 _GOOD = ("pass", "ok", "as wanted", "changed", "does not apply", "NATIVE", "MINOR", "FORWARD")
 _BAD = ("fail", "unknown", "FAILED", "UNREACHABLE", "NOT ATTEMPTED", "CHECKS FAILED", "CHECKS UNKNOWN", "failed",
@@ -59,12 +61,18 @@ def changes(before: tuple[Run, int], after: tuple[Run, int]) -> Changes:
 def _of_host(old: Run, mine: HostResult, new: Run, yours: HostResult) -> Iterator[Changed]:
     if (a := host_word(old, mine)) != (b := host_word(new, yours)):
         yield Changed("outcome", "outcome", a, b, str(yours.error or yours.reason))
+    if mine.facts is not None and yours.facts is not None:
+        yield from differing("fact", _facts(mine.facts), _facts(yours.facts))
     if mine.components and yours.components:  # else one of the runs did not look, which is no change
         yield from differing("component", _components(old, mine), _components(new, yours))
         yield from differing("value", _values(mine), _values(yours))
     if mine.checks and yours.checks:
         yield from differing("check", _checks(mine), _checks(yours))
     yield from new.part.changes(mine, yours)
+
+
+def _facts(facts: NodeFacts) -> Seen:
+    return {key: (facts.texts[key] or "none", "") for key in KEYS}
 
 
 def _components(run: Run, host: HostResult) -> Seen:
@@ -109,23 +117,75 @@ def document(found: Changes) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def human(found: Changes, *, color: bool = False) -> str:
-    """The comparison for people: what many hosts share is shown once, what got worse first."""
-    paint = Painter(color)
-    parts = [[f"{name}: {_run(run, code)}" for name, run, code in
-              zip(("before", "after"), (found.before, found.after), found.codes, strict=True)]]  # fmt: skip
-    moved = (("only in before", found.vanished), ("only in after", found.appeared))
-    parts.append([f"{paint('yellow', word)}: {hostlist(names)}" for word, names in moved if names])
+@dataclass(frozen=True)
+class Line:
+    """One change, as people see it, and the hosts that share it."""
+
+    kind: str
+    name: str
+    before: str
+    after: str
+    hosts: list[str]
+    detail: str
+    style: str
+
+
+def lines(found: Changes) -> dict[str, list[Line]]:
+    """The changes below their titles: what many hosts share is one line, what got worse comes first."""
     shared = grouped((each, name) for name, changed in found.hosts.items() for each in changed)
+    shown: dict[str, list[Line]] = {}
     for kind, title in {**_TITLES, **found.after.part.compares}.items():
         mine = sorted((item for item in shared.items() if item[0].kind == kind), key=lambda item: _rank(item[0]))
-        parts.append([paint("bold", title), *(_line(each, names, paint) for each, names in mine)] if mine else [])
-    said = sum(each.kind == "summary" for changed in found.hosts.values() for each in changed)
-    if said:
-        same = count(said, "check has", "checks have")
-        parts.append([f"{same} the same status in other words: --output json lists them"])
-    parts.append([_ending(found)])
+        if mine:
+            shown[title] = [_line(each, names) for each, names in mine]
+    return shown
+
+
+def human(found: Changes, *, color: bool = False) -> str:
+    """The comparison for people."""
+    paint = Painter(color)
+    parts = [[f"{name}: {text}" for name, text in _runs(found)]]
+    parts.append([f"{paint('yellow', word)}: {hostlist(names)}" for word, names in _moved(found)])
+    parts += [[paint("bold", title), *(_text(each, paint) for each in shown)] for title, shown in lines(found).items()]
+    parts += [[_same(found)], [_ending(found)]]
     return page(parts)
+
+
+def html(found: Changes) -> str:
+    """The comparison as one HTML file, for a person who opens it on a Monday."""
+    from gpuready.result.html_page import causes, filled
+
+    shown = lines(found)
+    worse = any(each.style == "red" for of_kind in shown.values() for each in of_kind)
+    changed = bool(found.hosts or found.appeared or found.vanished)
+    return filled(
+        "report/changes.html.j2",
+        verb=found.after.verb or "run",
+        verdict=_ending(found),
+        tone="b" if worse else "l" if changed else "g",
+        runs=_runs(found),
+        moved=_moved(found),
+        tables=shown,
+        tones={"red": "b", "green": "g", "yellow": "l"},
+        same=_same(found),
+        checks=causes(each.name for each in shown.get(_TITLES["check"], ()) if each.style != "green"),
+    )
+
+
+def _runs(found: Changes) -> list[tuple[str, str]]:
+    runs = zip(("before", "after"), (found.before, found.after), found.codes, strict=True)
+    return [(name, _run(run, code)) for name, run, code in runs]
+
+
+def _moved(found: Changes) -> list[tuple[str, list[str]]]:
+    moved = (("only in before", found.vanished), ("only in after", found.appeared))
+    return [(word, names) for word, names in moved if names]
+
+
+def _same(found: Changes) -> str:
+    said = sum(each.kind == "summary" for changed in found.hosts.values() for each in changed)
+    words = f"{count(said, 'check has', 'checks have')} the same status in other words: --output json lists them"
+    return words if said else ""
 
 
 def _run(run: Run, code: int) -> str:
@@ -145,13 +205,18 @@ def _worse(each: Changed) -> bool:
     return each.worse or each.after in _BAD or bool(each.after and "FAILED" in each.after)
 
 
-def _line(each: Changed, names: list[str], paint: Painter) -> str:
-    what = "" if each.kind == "outcome" else f"{each.name}: "
+def _line(each: Changed, names: list[str]) -> Line:
     absent = "as wanted" if each.kind == "value" else "(not judged)"
     before, after = (absent if value is None else value for value in (each.before, each.after))
     style = "red" if _worse(each) else "green" if after in _GOOD else "yellow"
-    shown = f"  {what}{before} -> {paint(style, after)} on {hostlist(names)}"
-    return f"{shown}: {each.detail}" if each.detail and each.after not in _GOOD else shown
+    detail = "" if after in _GOOD else each.detail
+    return Line(each.kind, each.name, mask_text(before), mask_text(after), names, mask_text(detail), style)
+
+
+def _text(line: Line, paint: Painter) -> str:
+    what = "" if line.kind == "outcome" else f"{line.name}: "
+    shown = f"  {what}{line.before} -> {paint(line.style, line.after)} on {hostlist(line.hosts)}"
+    return f"{shown}: {line.detail}" if line.detail else shown
 
 
 def _ending(found: Changes) -> str:

@@ -27,10 +27,10 @@ _OUTCOMES = {
 
 
 def host_lines(run: Run, paint: Painter) -> list[str]:
-    """``lab1  changed  4 changes, 12 checks passed, 0 GPU checks  3 execs  4.1 s``, in columns."""
+    """``lab1  changed  4 changes, 12 checks passed, 0 GPU checks  4.1 s``, in columns; with ``-v``, the execs, too."""
     return columns([
         (host.name, paint(host_style(run, host), host_word(run, host)), host_counts(run, host),
-         f"{count(host.execs, 'exec')}  {host.seconds:.1f} s")
+         (f"{count(host.execs, 'exec')}  " if run.verbose else "") + f"{host.seconds:.1f} s")
         for host in run.hosts
     ])  # fmt: skip
 
@@ -126,8 +126,8 @@ def ending(run: Run, code: int, paint: Painter) -> str:
         return f"{paint('green', 'OK')}: {done}{_left(run)}"
     if run.removing:
         return f"{paint('green', 'OK')}: {count(len(run.hosts), 'host')} without {_whose(run)}{_left(run)}"
-    failing = sum(check.status == "fail" for host in run.hosts for check in host.checks)
-    if failing:
+    failed = ((host, check) for host in run.hosts for check in host.checks if check.status == "fail")
+    if failing := sum(blocks.cause(run, *each) is None for each in failed):
         return f"nothing to change, but {count(failing, 'check')} failed; {reached}, {checks}{_left(run)}"
     return f"{paint('green', 'OK')}: {_praise(run)}; {checks} ({reached}){_left(run)}"
 

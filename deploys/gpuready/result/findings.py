@@ -10,8 +10,9 @@ from typing import Literal, Protocol
 
 @dataclass(frozen=True)
 class Case:
-    """One case. ``kind``: empty if it passed. ``text``: the details of what is wrong. ``output``: what is shown anyway.
+    """One case. ``kind``: empty if it passed; a ``message`` is a warning then. ``text``: the details of what is wrong.
 
+    ``output``: what is shown anyway.
     ``type``: that of what is wrong, if it is another word than ``kind``.
     """
 
@@ -52,7 +53,8 @@ def judged(classname: str, name: str, each: Judged, *, counted: bool, output: st
         text = f"{each.summary}\n{each.remedy}".strip()
         return Case(classname, name, kind, each.summary, text, output, seconds)
     if each.status in ("pass", "warn"):
-        return Case(classname, name, output=output, seconds=seconds)
+        warning = each.summary if each.status == "warn" else ""
+        return Case(classname, name, message=warning, output=output, seconds=seconds)
     prefix = "" if each.status == "skip" else f"{each.status}: "
     return Case(classname, name, "skipped", prefix + each.summary, "", output, seconds)
 

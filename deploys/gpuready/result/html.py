@@ -7,34 +7,33 @@ their hashes and nothing else. What hosts share is written once, so that 500 hos
 
 from __future__ import annotations
 
-import base64
 import functools
-import hashlib
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gpuready.base.host_list import hostlist
 from gpuready.result import blocks
 from gpuready.result.ending import ending, host_counts, host_style, host_word
 from gpuready.result.exitcode import meaning
+from gpuready.result.facts import HEAD, NodeFacts
+from gpuready.result.html_page import asset, causes, filled
 from gpuready.result.human import CLASSES, consequence_lines, skipped_lines
 from gpuready.result.model import CheckResult, ComponentResult, HostResult, Run
-from gpuready.result.text import Painter, count, grouped, one_line, printable
-
-if TYPE_CHECKING:
-    import jinja2
+from gpuready.result.text import Painter, grouped, one_line
 
 Verdicts = dict[CheckResult, blocks.Names]
 _PLAIN = Painter(False)
-#: Up to so many hosts each has a row in the matrix; of more, hosts with the same row share it.
+#: Up to so many hosts each has a row in the fleet; of more, hosts with the same row share it.
 _MOST_ROWS = 50
-_SLOWEST = 20
+_SLOWEST = 10
+#: Tones, the worst first.
+_WORST = ("b", "l", "g")
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A status in the matrix: a symbol, its meaning, and a tone (g good, b bad, l look, or nothing)."""
+    """A status: a symbol, its meaning, and a tone (g good, b bad, l look, or nothing)."""
 
     symbol: str
     word: str
@@ -49,7 +48,6 @@ _CHECKS = {
     "skip": Mark("–", "skipped"),
 }
 _COMPONENTS = {
-    "": Mark("✓", "as wanted", "g"),
     "would change": Mark("Δ", "would change", "l"),
     "differs": Mark("Δ", "differs", "b"),
     "changed": Mark("+", "changed", "g"),
@@ -61,18 +59,29 @@ _COMPONENTS = {
     "not attempted": Mark("·", "not attempted", "l"),
     "interrupted, run plan again": Mark("·", "interrupted", "l"),
 }
-_NOT_HERE = Mark("–", "does not apply")
-_NOTHING = Mark(" ", "not judged")
 _TONES = {"red": "b", "green": "g", "yellow": "l"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A component or a check of a host that has something to see, and where the page shows it.
+
+    Hosts share a row if they have the same findings, even if the evidence of each is another.
+    """
+
+    name: str
+    mark: Mark
+    anchor: str = field(compare=False)
 
 
 @dataclass
 class Row:
-    """Hosts with one row of the matrix."""
+    """Hosts with one row in the fleet. ``anchor``: their section."""
 
     names: list[str]
     outcome: Mark
-    cells: tuple[Mark, ...]
+    findings: tuple[Finding, ...]
+    facts: NodeFacts | None
     anchor: str
 
 
@@ -89,10 +98,11 @@ class ComponentCard:
 
 @dataclass
 class CheckCard:
-    """A check on a host; ``shared`` as that of :class:`ComponentCard`."""
+    """A check on a host; ``shared`` as that of :class:`ComponentCard`. ``caused``: what else fails because of it."""
 
     mark: Mark
     check: CheckResult
+    caused: list[str]
     shared: int = 0
 
 
@@ -115,30 +125,30 @@ class Section:
 def html(run: Run, code: int) -> str:
     """The page, ending in a newline. ``run`` is of a document (:mod:`gpuready.result.document`), so it is masked."""
     diffs, verdicts = blocks.diff_blocks(run), blocks.verdict_blocks(run)
+    errors = blocks.error_blocks(run)
     sections = _sections(run, diffs, verdicts)
-    columns, left_out = _columns(run)
-    rows = _rows(run, columns, {name: s.anchor for s in sections for name in s.names})
-    slowest = sorted(run.hosts, key=lambda host: -host.seconds)
+    anchors = {name: section.anchor for section in sections for name in section.names}
+    rows = _rows(run, anchors, diffs, verdicts, errors)
     return filled(
         "report/page.html.j2",
-        _asset("filter.js"),
+        asset("filter.js"),
         run=run,
         code=code,
         error=run.error,
         meaning=meaning(code, run.verb),
         tone="g" if code in (0, 2) else "l" if code == 7 else "b",
         verdict=ending(run, code, _PLAIN),
-        outcomes=Counter(host_word(run, host) for host in run.everyone),
-        columns=columns,
-        left_out=left_out,
+        outcomes=_outcomes(sections),
         rows=rows,
-        legend=dict.fromkeys(mark for row in rows for mark in row.cells if mark != _NOTHING),
+        columns=HEAD if any(row.facts for row in rows) else (),
         diffs=diffs,
         classes=CLASSES,
         changing=run.verb != "verify" and run.part.of_spec,
         verdicts=verdicts,
+        effects=blocks.effects(run),
         marks=_CHECKS,
-        errors=blocks.error_blocks(run),
+        errors=errors,
+        checks=causes(check.id for host in run.hosts for check in blocks.worth_reading(run, host)),
         before=consequence_lines(run, _PLAIN),
         notes=blocks.note_blocks(run),
         skips=skipped_lines(run, _PLAIN),
@@ -147,52 +157,8 @@ def html(run: Run, code: int) -> str:
         title=run.part.title,
         sections=sections,
         brief=len(sections) > _MOST_ROWS,
-        slowest=slowest,
-        first=_SLOWEST if len(slowest) > _MOST_ROWS else len(slowest),
-        longest=max((host.seconds for host in run.hosts), default=0.0) or 1.0,
+        slowest=sorted(run.hosts, key=lambda host: -host.seconds)[:_SLOWEST],
     )
-
-
-def filled(template: str, script: str = "", **values: Any) -> str:
-    """A page with our style and this script, and a policy that allows nothing else. ``values`` are escaped."""
-    style = _asset("style.css")
-    scripts = f"script-src {_hash(script)}; " if script else ""
-    policy = f"default-src 'none'; style-src {_hash(style)}; {scripts}base-uri 'none'; form-action 'none'"
-    return _templates().get_template(template).render(**values, style=style, script=script, policy=policy)
-
-
-@functools.cache
-def _templates() -> jinja2.Environment:
-    import jinja2
-    from markupsafe import Markup
-
-    from gpuready.base.resources import root
-
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(root()),
-        undefined=jinja2.StrictUndefined,
-        autoescape=True,
-        finalize=lambda value: value if isinstance(value, Markup) else printable(str(value)),
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"hostlist": hostlist, "count": count}
-    return environment
-
-
-@functools.cache
-def _asset(name: str) -> Any:
-    from markupsafe import Markup
-
-    from gpuready.base.resources import root
-
-    return Markup((root() / "report" / name).read_text(encoding="utf-8"))
-
-
-def _hash(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
 def _outcome(run: Run, host: HostResult) -> Mark:
@@ -202,46 +168,62 @@ def _outcome(run: Run, host: HostResult) -> Mark:
                 host_word(run, host), tone)  # fmt: skip
 
 
-def _columns(run: Run) -> tuple[list[str], str]:
-    """Components and checks with something to see, and what is left out, in words."""
-    parts = list(dict.fromkeys(item.name for host in run.hosts for item in host.components))
-    busy = {item.name for host in run.hosts for item in host.components if blocks.status_text(run, host, item)}
-    checks = list(dict.fromkeys(check.id for host in run.hosts for check in host.checks))
-    seen = {check.id for host in run.hosts for check in host.checks if check.status in blocks.SHOWN}
-    shown = [name for name in parts if name in busy]
-    kept = [id for id in checks if id in seen and id.removesuffix(".config") not in shown]
-    hidden = [
-        count(number, word)
-        for number, word in ((len(parts) - len(shown), "component"), (len(checks) - len(seen), "check"))
-        if number
-    ]
-    return [*shown, *kept], " and ".join(hidden)
+def _outcomes(sections: Sequence[Section]) -> dict[str, tuple[int, str]]:
+    """How many hosts have each outcome, the worst first, and the anchor of the first of them."""
+    numbers = Counter[str]()
+    for section in sections:
+        numbers[section.outcome.word] += len(section.names)
+    first = {section.outcome.word: section.anchor for section in reversed(sections)}
+    return {word: (number, first[word]) for word, number in numbers.items()}
 
 
-def _rows(run: Run, columns: list[str], anchors: dict[str, str]) -> list[Row]:
+def _rows(
+    run: Run,
+    anchors: Mapping[str, str],
+    diffs: Sequence[blocks.DiffBlock],
+    verdicts: Verdicts,
+    errors: Mapping[tuple[str, str, str], blocks.Names],
+) -> list[Row]:
+    """The rows of the fleet, the worst first."""
+    of_diff = {(each.component, each.status_text, each.keys): f"d{number}" for number, each in enumerate(diffs, 1)}
+    of_check = {check: f"v{number}" for number, check in enumerate(verdicts, 1)}
+    of_error = {name: f"e{number}" for number, names in enumerate(errors.values(), 1) for name in names}
     found: dict[object, Row] = {}
     alone = len(run.everyone) <= _MOST_ROWS
-    for host in run.everyone:
-        marks = {item.name: _mark(run, host, item) for item in host.components}
-        marks |= {check.id: _CHECKS[check.status] for check in host.checks}
-        outcome, cells = _outcome(run, host), tuple(marks.get(name, _NOTHING) for name in columns)
-        key = host.name if alone else (outcome, cells)
-        found.setdefault(key, Row([], outcome, cells, anchors[host.name])).names.append(host.name)
+    for host in sorted(run.everyone, key=functools.partial(_rank, run)):
+        seen = [
+            Finding(item.name, _mark(run, host, item), of_diff[same])
+            for item in host.components
+            if (same := blocks.diff_key(run, host, item))
+        ]
+        seen += [Finding(check.id, _CHECKS[check.status], of_check[check])
+                 for check in blocks.worth_reading(run, host) if check in of_check]  # fmt: skip
+        if host.error is not None and host.name in of_error:
+            seen.append(Finding("error", Mark("✗", host.error.kind, "b"), of_error[host.name]))
+        findings = tuple(sorted(seen, key=lambda each: _WORST.index(each.mark.tone)))
+        outcome = _outcome(run, host)
+        key: object = host.name if alone else (outcome, findings, host.facts and host.facts.cells)
+        row = Row([], outcome, findings, host.facts, anchors[host.name])
+        found.setdefault(key, row).names.append(host.name)
     return list(found.values())
 
 
+def _rank(run: Run, host: HostResult) -> tuple[int, bool, int]:
+    """The worst hosts first: by tone, then those without a result, then by how many checks fail."""
+    failing = sum(check.status == "fail" for check in host.checks)
+    return _WORST.index(_outcome(run, host).tone), host.error is None, -failing
+
+
 def _mark(run: Run, host: HostResult, item: ComponentResult) -> Mark:
-    if not item.applies and item.error is None:
-        return _NOT_HERE
     return _COMPONENTS[blocks.status_text(run, host, item)]
 
 
 def _sections(run: Run, diffs: list[blocks.DiffBlock], verdicts: Verdicts) -> list[Section]:
-    """In the order of the hosts; hosts that are alike share one."""
+    """The worst first; hosts that are alike share one."""
     shared_diffs = {(b.component, b.status_text, b.keys): i for i, b in enumerate(diffs, 1) if len(b.hosts) > 1}
     shared = {key: i for i, (key, hosts) in enumerate(verdicts.items(), 1) if len(hosts) > 1}
     found: dict[object, Section] = {}
-    for host in run.everyone:
+    for host in sorted(run.everyone, key=functools.partial(_rank, run)):
         parts, idle = [], dict[str, list[str]]()
         for item in host.components:
             key = blocks.diff_key(run, host, item)
@@ -251,16 +233,19 @@ def _sections(run: Run, diffs: list[blocks.DiffBlock], verdicts: Verdicts) -> li
                 why = "" if item.applies else item.reason or "does not apply"
                 idle.setdefault(why, []).append(item.name)
         like = (host.outcome, host.reason, tuple(host.notes), host.error, host.reboot, repr(host.components),
-                tuple(host.checks), run.part.distinct(host))  # fmt: skip
+                tuple(host.checks), host.facts and host.facts.cells, run.part.distinct(host))  # fmt: skip
         if like not in found:
-            cards = [CheckCard(_CHECKS[check.status], check, shared.get(check, 0))
+            caused = blocks.caused(run, host)
+            cards = [CheckCard(_CHECKS[check.status], check, caused.get(check, []), shared.get(check, 0))
                      for check in blocks.worth_reading(run, host)]  # fmt: skip
             cards.sort(key=lambda each: blocks.SHOWN.index(each.check.status))
             skipped = grouped((check.summary, check.id) for check in host.checks if check.status == "skip")
             passed = [check for check in host.checks if check.status == "pass"]
             found[like] = Section(host, _outcome(run, host), host_counts(run, host), parts, idle, cards, passed,
-                                  skipped, anchor=f"h{len(found) + 1}")  # fmt: skip
+                                  skipped)  # fmt: skip
         found[like].names.append(host.name)
+    for number, section in enumerate(found.values(), 1):
+        section.anchor = f"h{number}"
     return list(found.values())
 
 

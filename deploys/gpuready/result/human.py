@@ -10,9 +10,11 @@ from gpuready.contract.check import DECIDE, UNDECIDED
 from gpuready.inventory.groups import CHOOSE
 from gpuready.inventory.hosts import THIS_MACHINE
 from gpuready.result.blocks import (
+    ByText,
     DiffBlock,
     consequences,
     diff_blocks,
+    effects,
     error_blocks,
     note_blocks,
     skipped_blocks,
@@ -48,7 +50,8 @@ def human(run: Run, code: int, *, color: bool = False) -> str:
         _batches(run),
     ]
     if not run.part.own_verdicts:
-        parts += [_verdict(check, hosts, paint) for check, hosts in verdict_blocks(run).items()]
+        caused = effects(run)
+        parts += [_verdict(check, hosts, caused.get(check, {}), paint) for check, hosts in verdict_blocks(run).items()]
         parts += [consequence_lines(run, paint)]
     parts += [
         *run.part.blocks(run, paint),
@@ -85,9 +88,9 @@ def _diffs(run: Run, paint: Painter) -> Iterator[list[str]]:
             f"{paint('bold', block.component)}: {status} on {hostlist(block.hosts)}",
             *(_classes(block) if run.part.of_spec and not short else ()),
             *(f"    {key}" for key in block.keys if not run.diff_shown),
-            *(_shared("affects", block.affected, block) if not short else ()),
-            *_shared("waiting", block.waiting, block),
-            *_shared("note", block.notes, block),
+            *(_shared("affects", block.affected, block.hosts) if not short else ()),
+            *_shared("waiting", block.waiting, block.hosts),
+            *_shared("note", block.notes, block.hosts),
             *_component_errors(block),
         ]
 
@@ -110,11 +113,11 @@ def _classes(block: DiffBlock) -> list[str]:
     return [f"  impact:  {name}: {CLASSES[name]}{where}" for name, where in shown.items()]
 
 
-def _shared(label: str, texts: Mapping[tuple[str, ...], Sequence[str]], block: DiffBlock) -> list[str]:
+def _shared(label: str, texts: Mapping[tuple[str, ...], Sequence[str]], on: Sequence[str]) -> list[str]:
     found: list[str] = []
     for items, hosts in texts.items():
-        where = "" if list(hosts) == block.hosts else f"{hostlist(hosts)}: "
-        separator, head = ("; ", 6) if label == "note" else (", ", 8)
+        where = "" if hosts == on else f"{hostlist(hosts)}: "
+        separator, head = ("; ", 6) if label in ("note", "causes") else (", ", 8)
         more = f" and {len(items) - head} more" if len(items) > head else ""
         found += labelled(label, where + separator.join(items[:head]) + more, "  ")
     return found
@@ -128,13 +131,14 @@ def _component_errors(block: DiffBlock) -> list[str]:
     return found
 
 
-def _verdict(check: CheckResult, hosts: Sequence[str], paint: Painter) -> list[str]:
+def _verdict(check: CheckResult, hosts: Sequence[str], caused: ByText, paint: Painter) -> list[str]:
     word = paint(_STATUS[check.status], check.status.upper())
     first, *rest = lines(check.summary, "       ")
     return [
         f"{word}  {paint('bold', check.id)} on {hostlist(hosts)}: {first}",
         *rest,
         *labelled("seen", check.evidence, "  "),
+        *_shared("causes", caused, hosts),
         *labelled("fix", check.remedy, "  "),
     ]
 

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from dataclasses import replace
 
-from gpuready.result.blocks import keys, status_text
+from gpuready.result.blocks import cause, keys, status_text
 from gpuready.result.exitcode import counts
 from gpuready.result.findings import Case, Suite, judged
 from gpuready.result.model import ComponentResult, Error, HostResult, Run
@@ -21,13 +21,14 @@ _COUNTED = ("failure", "error", "skipped")
 def junit(run: Run, code: int) -> str:
     """The document, XML declaration included; valid on every exit."""
     root = ET.Element("testsuites", name=f"gpuready {run.verb}".strip(), time=f"{run.seconds:.3f}")
-    root.extend(map(_suite, _suites(run)))
+    root.extend(map(_suite, suites(run)))
     for name in ("tests", *(f"{kind}s" for kind in ("failure", "error"))):
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
     return document(root)
 
 
-def _suites(run: Run) -> Iterator[Suite]:
+def suites(run: Run) -> Iterator[Suite]:
+    """The cases of all hosts; those of the run itself, and of what it has besides hosts, come first."""
     own = [*run.part.suites(run)]
     if run.error or not (run.everyone or own):
         case = Case("gpuready", "run")
@@ -93,8 +94,11 @@ def _component_case(run: Run, host: HostResult, item: ComponentResult) -> Case:
 def _check_cases(run: Run, host: HostResult) -> Iterator[Case]:
     for check in host.checks:
         output = "\n".join(filter(None, (f"{check.status}: {check.summary}", check.evidence, check.remedy)))
-        counted = counts(run.verb, host, check)
-        yield judged(f"{host.name}.check", check.id, check, counted=counted, output=output)
+        classname = f"{host.name}.check"
+        if root := cause(run, host, check):
+            yield Case(classname, check.id, "skipped", f"because of {root.id}: {check.summary}", output=output)
+        else:
+            yield judged(classname, check.id, check, counted=counts(run.verb, host, check), output=output)
 
 
 def _with_error(case: Case, error: Error) -> Case:

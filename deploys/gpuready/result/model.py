@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from gpuready.base.errors import GpureadyError, InventoryError
 from gpuready.base.part import OPTIONAL, SECONDS, Amount, Count, OneOf, Part
+from gpuready.result.facts import NodeFacts
 from gpuready.result.findings import Case, Changed, Note, Suite
 from gpuready.result.formats import FORMATS
 from gpuready.result.text import Painter, count
@@ -183,13 +184,15 @@ class CheckResult(Part):
     """If it is unknown, verify does not fail."""
     component: str = ""
     """The component that it judges; empty: no component changes what it judges."""
+    because: str | None = field(default=None, metadata=OPTIONAL)
+    """The check on the same host whose failure explains this one's."""
 
     @classmethod
     def of(cls, judged: Judged) -> CheckResult:
         check, verdict = judged.check, judged.verdict
         return cls(
             check.id, check.level.name, check.gpu, verdict.status, verdict.summary, verdict.evidence, verdict.remedy,
-            check.advisory, check.component,
+            check.advisory, check.component, verdict.because or None,
         )  # fmt: skip
 
 
@@ -305,6 +308,8 @@ class Host(Part):
     """The SHA-256 of its spec, as the node's record has it; omitted: the node was not read."""
     xids: Xids | None = field(default=None, metadata=OPTIONAL)
     """The Xids since the driver was loaded; omitted: there are none, or the kernel log could not be read."""
+    facts: NodeFacts | None = field(default=None, metadata=OPTIONAL)
+    """What the node consists of; omitted: the node was not read."""
 
     @property
     def gpu_checks(self) -> int:
@@ -365,7 +370,8 @@ class HostResult(Host):
 
     def read(self, state: NodeState) -> None:
         """The node as it was read last."""
-        self.state, self.probed, self.examined, self.xids = state, True, bool(state.active), Xids.of(state)
+        self.state, self.probed, self.examined = state, True, bool(state.active)
+        self.xids, self.facts = Xids.of(state), NodeFacts.of(state)
 
 
 @dataclass(frozen=True)
@@ -521,7 +527,7 @@ class Run(Summary):
     ``diff_shown``: a person has seen the differences. ``removing``: away from the spec (``remove``, and its dry run).
     ``selected``: the components that were chosen (None: all). ``recorded``: it is of recorded states, not of nodes as
     they are. ``choice``: the options that chose the hosts, as shell words, without ``limit``, the values of
-    --limit; empty if no command line did.
+    --limit; empty if no command line did. ``verbose``: text also counts the execs.
     """
 
     verb: str
@@ -536,6 +542,7 @@ class Run(Summary):
     recorded: bool = False
     choice: str = ""
     limit: tuple[str, ...] = ()
+    verbose: bool = False
 
     @property
     def level(self) -> LevelName | None:

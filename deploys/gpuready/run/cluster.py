@@ -53,6 +53,8 @@ CHUNK = 64
 RETRIES = 2
 #: Seconds without any worker after which the run ends; seconds that an interrupted run waits for its workers.
 NO_WORKER, ENDING = 60, 120
+#: Seconds between two questions whether there still is a worker.
+ASK = 5
 #: Seconds to wait for the lock of a node: a dead worker may hold it until its heartbeat is overdue.
 PATIENCE = 60
 _TICK = 0.25
@@ -96,8 +98,10 @@ def connected(where: Workers) -> Iterator[Client]:
     except ImportError:
         option = "--scheduler" if where.scheduler else "--workers"
         raise UsageError(f"{option} needs Dask, which is not installed", remedy=INSTALL) from None
-    for name in ("distributed", *(name for name in logging.root.manager.loggerDict if name.startswith("distributed."))):
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)  # what matters becomes the error of a host
+    # What matters becomes the error of a host. tornado's would tell of each Ctrl-C that comes while Dask waits.
+    dasks = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
+    for name in ("distributed", *dasks, "tornado.application"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     if not where.scheduler:
         # Threads are enough: each chunk is a process of its own. Dask always opens two ports for HTTP; here only this
         # machine reaches them, and they have no pages.
@@ -258,7 +262,8 @@ class Cluster:
 
     def _collect(self, waiting: dict[Future, Sequence[str]], limit: float = float("inf")) -> None:
         """Take the results as they come. ``waiting`` keeps what is still to come, also if this is interrupted."""
-        end, seen = time.monotonic() + limit, time.monotonic()
+        seen = asked = time.monotonic()
+        end = seen + limit
         while waiting and time.monotonic() < end:
             self._tell()
             for future in [future for future in waiting if future.done()]:
@@ -266,13 +271,15 @@ class Cluster:
                 del waiting[future]
             if self._client.status != "running":
                 why = BROKEN
-            elif self._threads():
-                seen = time.monotonic()
+            elif time.monotonic() - asked < ASK:
                 continue
-            elif time.monotonic() - seen > NO_WORKER:
-                why = f"the Dask cluster has had no worker for {NO_WORKER} s"
             else:
-                continue
+                asked = time.monotonic()
+                if self._threads():
+                    seen = asked
+                if asked - seen < NO_WORKER:
+                    continue
+                why = f"the Dask cluster has had no worker for {NO_WORKER} s"
             for names in waiting.values():
                 self._lose(names, why)
             return

@@ -374,7 +374,7 @@ def test_the_report() -> None:
         "    10.100.100.1/24, mtu 9000, up",
         "    port 1: GID index 1 (10.100.100.1, RoCE v2)",
         "",
-        "gpu13  ok  0 changes  0 execs  0.0 s",
+        "gpu13  ok  0 changes  0.0 s",
         "",
         "OK: 1 attached",
     ]

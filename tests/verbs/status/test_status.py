@@ -180,7 +180,7 @@ def test_the_page() -> None:
     assert "\n".join(line.rstrip() for line in found[found.index("") + 1 :]).startswith(
         "UNREACHABLE  gpu05: 10.0.0.4: no route to host"
     )
-    table = [line for line in found if line.startswith(("HOST", "gpu0")) and ("exec" not in line)]
+    table = [line for line in found if line.startswith(("HOST", "gpu0")) and not line.endswith(" s")]
     assert table == [
         "HOST   LAST APPLY                          BY      GPUREADY       SPEC           DRIVER                NOW",
         "gpu01  converged, 1 h ago                  ops@ci  0.1.0          same           580.95.05             "
@@ -191,6 +191,20 @@ def test_the_page() -> None:
         "blocked: nccl",
         "gpu04  converged, in the future            ops@ci  0.1.0          same           580.95.05             "
         "not compared",
+    ]
+
+
+def test_what_nodes_consist_of_is_shown_once_for_those_alike() -> None:
+    kinds = [("gpu01", "580.95.05"), ("gpu02", "570.1"), ("gpu03", "580.95.05")]
+    hosts = []
+    for name, driver in kinds:
+        one = HostResult(name, {"status": status(node(written()), SAME)}, outcome="ok")
+        one.read(node(None, kernel="6.8.0", driver=Driver(proc_version=driver, gpus=("a", "b"))))
+        hosts.append(one)
+    assert [line.split() for line in shown(*hosts).splitlines() if " GPUs " in line or line.startswith("HOSTS")] == [
+        ["HOSTS", "GPUS", "DRIVER", "KERNEL", "OS", "TOOLKIT", "ENGINES"],
+        ["gpu[01,03]", "2", "GPUs", "580.95.05", "6.8.0", "none", "none", "none"],
+        ["gpu02", "2", "GPUs", "570.1", "6.8.0", "none", "none", "none"],
     ]
 
 

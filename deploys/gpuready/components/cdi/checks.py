@@ -80,7 +80,8 @@ def _stale(spec: NodeSpec, state: NodeState) -> Verdict:
     found = _gpu_specs(state)
     if not found:
         return skip("there is no CDI spec of nvidia.com/gpu")
-    told = [line for s in found for line in _wrong(s, state)]
+    files = [line for s in found for line in _misfits(s, state)]
+    told = [*files, *(line for s in found for line in _other_devices(s, state))]
     if not told:
         need.value(state.driver.smi)
         if state.driver.loaded:
@@ -89,20 +90,25 @@ def _stale(spec: NodeSpec, state: NodeState) -> Verdict:
     if not state.driver.loaded:
         return warn("a CDI spec names missing files; no NVIDIA driver is loaded", evidence="; ".join(told))
     remedy = _there(owners.observed("toolkit", spec, state))
-    return fail("a CDI spec does not fit the loaded driver", remedy, "; ".join(told))
+    because = "" if files else "gpu.count"
+    return fail("a CDI spec does not fit the loaded driver", remedy, "; ".join(told), because=because)
 
 
-def _wrong(one: CdiSpec, state: NodeState) -> list[str]:
+def _misfits(one: CdiSpec, state: NodeState) -> list[str]:
     told, gone, version = [], missing(state, one), state.driver.loaded
     if gone:
         told.append(f"{one.path} names {len(gone)} files that do not exist, such as {gone[0]}")
     other = [v for v in one.drivers if version and v != version]
     if other:
         told.append(f"{one.path} is for driver {', '.join(other)}, but {version} is loaded")
-    want, seen = wanted_devices(state, one), seen_devices(state, one)
-    if isinstance(want, tuple) and version and want != seen:
-        told.append(f"{one.path} has the devices {', '.join(seen)}, but the node has {', '.join(want)}")
     return told
+
+
+def _other_devices(one: CdiSpec, state: NodeState) -> list[str]:
+    want, seen = wanted_devices(state, one), seen_devices(state, one)
+    if isinstance(want, tuple) and state.driver.loaded and want != seen:
+        return [f"{one.path} has the devices {', '.join(seen)}, but the node has {', '.join(want)}"]
+    return []
 
 
 def _shadow(spec: NodeSpec, state: NodeState) -> Verdict:

@@ -205,7 +205,7 @@ def _model(spec: NodeSpec, state: NodeState) -> Verdict:
         return skip("hardware.model is not set")
     seen = re.findall(r"<product_name>([^<]*)</product_name>", need.value(state.driver.smi) or "")
     if not seen:
-        return unknown("nvidia-smi lists no GPU", "see driver.loaded and gpu.count")
+        return Verdict("unknown", "nvidia-smi lists no GPU", remedy="see gpu.count", because="gpu.count")
     wrong = sorted({name for name in seen if want.lower() not in name.lower()})
     if wrong:
         return fail(f"expected {want}, found {', '.join(wrong)}")

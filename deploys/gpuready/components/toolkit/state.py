@@ -3,9 +3,10 @@
 Source of the path: the GPU Operator's operands (assets/state-container-toolkit).
 """
 
+import re
 from collections.abc import Mapping
 
-from gpuready.base.facts import KEPT, File
+from gpuready.base.facts import KEPT, File, Package, Tool
 
 PACKAGES = (
     "nvidia-container-toolkit",
@@ -29,3 +30,11 @@ def before(files: Mapping[str, File]) -> dict[str, tuple[str, str]]:
     """Return package -> version and dpkg's status, as they were before gpuready's first change."""
     rows = [line.split() for line in files[BEFORE].text.splitlines()] if BEFORE in files else []
     return {row[0]: (row[1], row[2]) for row in rows if len(row) == 3 and row[2].endswith("i")}
+
+
+def toolkit_version(installed: Mapping[str, Package], commands: Mapping[str, Tool]) -> str:
+    """Return the version of the toolkit, as nvidia-ctk says it or its package has it; empty if there is none."""
+    lines = [tool.version_line for name, tool in commands.items() if name.rpartition("/")[2] == "nvidia-ctk"]
+    package = installed.get("nvidia-container-toolkit")
+    found = re.search(r"(?<![0-9])[0-9]+\.[0-9]+\.[0-9]+", " ".join([*lines, package.version if package else ""]))
+    return found[0] if found else ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence, Set
@@ -378,10 +379,11 @@ def _component(item: Component) -> str:
 
 
 def _labelled(told: dict[str, str]) -> list[str]:
-    """Lines ``  label   text``, at most :data:`_WIDTH` wide. A command to be copied stays on one line."""
+    """Lines ``  label   text``: up to :data:`_WIDTH`, and as wide as the terminal. ``confirm`` is never divided."""
+    width = max(min(shutil.get_terminal_size((_WIDTH, 24)).columns, _WIDTH), 40)
     return [
         f"  {label:<8}{_plain(text)}" if label == "confirm" else
-        textwrap.fill(_plain(text), _WIDTH, initial_indent=f"  {label:<8}", subsequent_indent=" " * 10,
+        textwrap.fill(_plain(text), width, initial_indent=f"  {label:<8}", subsequent_indent=" " * 10,
                       break_long_words=False, break_on_hyphens=False)
         for label, text in told.items() if text
     ]  # fmt: skip

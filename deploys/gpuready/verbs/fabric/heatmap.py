@@ -29,16 +29,16 @@ def svg(made: Sequence[Matrix], hosts: Sequence[str]) -> str:
     block = max(left + cell * len(hosts), int(_LETTER * max(map(len, words), default=0))) + _GAP
     top = 30 + (left if cell == _CELL else 0) + _TITLE
     height = top + cell * len(hosts) + _GAP
-    root = ET.Element(
-        "svg", xmlns="http://www.w3.org/2000/svg", width=str(max(block * len(made), 300)), height=str(height)
-    )
+    width, total = max(block, 300), height * max(len(made), 1)
+    root = ET.Element("svg", xmlns="http://www.w3.org/2000/svg", width=str(width), height=str(total))
+    root.set("viewBox", f"0 0 {width} {total}")
     root.set("font-family", "sans-serif")
     root.set("font-size", "12")
     _add(root, "rect", width="100%", height="100%", fill="#ffffff")
     if not made:
         _text(root, 16, 24, "gpuready fabric: nothing was tested")
     for number, matrix in enumerate(made):
-        group = _add(root, "g", transform=f"translate({number * block + 16},8)")
+        group = _add(root, "g", transform=f"translate(16,{number * height + 8})")
         _square(group, matrix, cell, left, top)
     return document(root)
 

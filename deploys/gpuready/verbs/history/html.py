@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuready.contract.node_record import seconds
-from gpuready.result.html import filled
+from gpuready.result.html_page import filled
 from gpuready.result.text import printable
 from gpuready.verbs.history.timeline import BAD
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,15 +33,19 @@ can be read, even if they report failures; with --merge it is that of the whole 
 A directory or a URL has the results of nodes that pull their spec (gpuready render pull). report shows them as one
 result, with the exit code of one run. A node that has not reported for --max-age is unreachable.
 
+--where shows only hosts with this fact. 580 finds driver 580.95.05, and != finds the hosts without it. The keys are
+driver, gpu, gpus, kernel, os, toolkit, engine, and each engine (docker, containerd, cri-o).
+
 \b
   gpuready report result.json
   gpuready report result.json --output html:report.html
   gpuready report before.json after.json
-  gpuready report before.json after.json --output json:changes.json
+  gpuready report before.json after.json --output html:changes.html
   gpuready report --merge shard-*.json --output junit:report.xml
+  gpuready report result.json --where driver!=580 --where gpu=H200
   gpuready report s3://bucket/fleet -i hosts.yaml --max-age 2h
 """
-_BOTH = ("human", "json")
+_BOTH = ("human", "json", "html")
 #: The most files without a node's name that the notes list.
 _NAMED = 20
 
@@ -53,6 +57,7 @@ _NAMED = 20
               help="With DIR_OR_URL: the nodes that should report, by hostname. Repeatable.")  # fmt: skip
 @click.option("--max-age", callback=period, default="3h", show_default=True, metavar="TIME",
               help="With DIR_OR_URL: a node without a newer result is unreachable.")  # fmt: skip
+@click.option("--where", multiple=True, metavar="KEY=VALUE", help="Only hosts with this fact. Repeatable: all apply.")
 @output(MATRIX_FORMATS)
 @COLOR
 def command(
@@ -60,6 +65,7 @@ def command(
     merge: bool,
     inventory: tuple[str, ...],
     max_age: int,
+    where: tuple[str, ...],
     output: tuple[str, ...],
     color: str,
 ) -> int:
@@ -70,7 +76,7 @@ def command(
     if not here and asked is ParameterSource.COMMANDLINE:
         raise UsageError("--max-age is for a directory or URL with the results of nodes")
     if here:
-        return _gather(documents, inventory, max_age, output, color)
+        return _gather(documents, inventory, max_age, where, output, color)
     if inventory:
         raise UsageError("-i needs a directory or a URL with the results of nodes")
     if documents.count("-") > 1:
@@ -83,13 +89,14 @@ def command(
     wanted = targets(output, forms=MATRIX_FORMATS if merge or len(documents) == 1 else _BOTH)
     on = use_color(color, sys.stdout)
     found = [_read(document) for document in documents]
-    if len(found) == 2 and not merge:
-        return _compare(documents, found, wanted, color=on)
-    (run, code), *_ = found
     if merge:
         from gpuready.verbs.report.merge import Document, merged
 
-        run, code = merged([Document(path, *each) for path, each in zip(documents, found, strict=True)])
+        found = [merged([Document(path, *each) for path, each in zip(documents, found, strict=True)])]
+    found = _chosen(found, where)
+    if len(found) == 2:
+        return _compare(documents, found, wanted, color=on)
+    ((run, code),) = found
     return _show(documents[0], run, code, wanted, color=on, ends=code if merge else 0)
 
 
@@ -97,7 +104,46 @@ def _is_place(text: str) -> bool:
     return "://" in text or Path(text).is_dir()
 
 
-def _gather(documents: Sequence[str], inventory: Sequence[str], most: int, output: Sequence[str], color: str) -> int:
+def _chosen(found: list[tuple[Run, int]], where: Sequence[str]) -> list[tuple[Run, int]]:
+    """The runs with the hosts that meet all conditions, in one of the runs at least, and their exit codes."""
+    from gpuready.result.document import DocumentError
+    from gpuready.result.exitcode import exit_code
+    from gpuready.result.facts import KEYS, Where, values
+
+    conditions = []
+    for text in where:
+        if (condition := Where.of(text)) is None:
+            raise UsageError(
+                f"--where {text}: not a condition",
+                remedy=f"write driver=580 or driver!=580; the keys are {', '.join(KEYS)}, and each engine",
+            )
+        conditions.append(condition)
+    if not conditions:
+        return found
+    hosts = [host for run, _ in found for host in run.everyone]
+    names = {host.name for host in hosts if all(each.matches(host.facts) for each in conditions)}
+    if not names:
+        seen = [f"{key}: {', '.join(values(key, (host.facts for host in hosts))) or 'not known'}"
+                for key in dict.fromkeys(each.key for each in conditions)]  # fmt: skip
+        raise DocumentError(f"no host has {' and '.join(where)}", remedy=f"the hosts have {'; '.join(seen)}")
+    chosen = []
+    for run, code in found:
+        run.hosts = [host for host in run.hosts if host.name in names]
+        run.unmanaged = []
+        run.batches = [batch for each in run.batches if (batch := tuple(name for name in each if name in names))]
+        run.source = f"{run.source or 'hosts'} where {' and '.join(where)}"
+        chosen.append((run, exit_code(run, detailed=code == 2)))
+    return chosen
+
+
+def _gather(
+    documents: Sequence[str],
+    inventory: Sequence[str],
+    most: int,
+    where: Sequence[str],
+    output: Sequence[str],
+    color: str,
+) -> int:
     """Show the results of a place as one."""
     from gpuready.base.places import place
     from gpuready.inventory.hosts import load
@@ -107,21 +153,21 @@ def _gather(documents: Sequence[str], inventory: Sequence[str], most: int, outpu
 
     if len(documents) > 1:
         raise UsageError("a directory or URL of results must be the only argument")
-    wanted, where = targets(output), place(documents[0], "report")
+    wanted, source = targets(output), place(documents[0], "report")
     expected = [entry.name for entry in load(inventory, secrets=False).chosen] if inventory else None
     try:
-        run, skipped = gathered(where, expected, most)
+        run, skipped = gathered(source, expected, most)
     except OSError as e:
         raise DocumentError(
-            f"{where}: cannot be read: {reason(e)}", remedy="give the --results of render pull"
+            f"{source}: cannot be read: {reason(e)}", remedy="give the --results of render pull"
         ) from None
     for name, why in sorted(skipped.items())[:_NAMED]:
         complain(f"note: {one_line(name)}: skipped: {why}\n")
     if len(skipped) > _NAMED:
         complain(f"note: {len(skipped) - _NAMED} more files were skipped\n")
     if not run.hosts:
-        raise DocumentError(f"{where}: contains no result of a node")
-    code = exit_code(run)
+        raise DocumentError(f"{source}: contains no result of a node")
+    ((run, code),) = _chosen([(run, exit_code(run))], where)
     return _show(documents[0], run, code, wanted, color=use_color(color, sys.stdout), ends=code)
 
 
@@ -150,11 +196,12 @@ def _compare(
             remedy=f"two results of {verbs[0]}, or two of {verbs[1]}",
         )
     both = changes.changes(*found)
-    return write([
-        (each, changes.human(both, color=color and each.path is None) if each.form == "human"
-         else json.dumps(changes.document(both), indent=2) + "\n")
-        for each in wanted
-    ], 0)  # fmt: skip
+    shown: dict[str, Callable[[Target], str]] = {
+        "human": lambda each: changes.human(both, color=color and each.path is None),
+        "json": lambda each: json.dumps(changes.document(both), indent=2) + "\n",
+        "html": lambda each: changes.html(both),
+    }
+    return write([(each, shown[each.form](each)) for each in wanted], 0)
 
 
 def _read(path: str) -> tuple[Run, int]:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 _HELP = """Show the state of each node: when apply last changed it, with which release and spec, and what changed since.
 
-Nothing changes. One probe reads the node's record, and compares the node with its spec.
+Nothing changes. One probe reads the node's record, and compares the node with its spec. A second table has the GPUs,
+driver, kernel, OS, toolkit and engines of the nodes.
 
 \b
   gpuready status -i hosts.yaml

@@ -8,10 +8,12 @@ from typing import Literal
 from pydantic import Field
 
 from gpuready.base.facts import Facts
+from gpuready.base.host_list import hostlist
 from gpuready.contract.node_record import Record
+from gpuready.result.facts import HEAD
 from gpuready.result.formats import LISTING_FORMATS
 from gpuready.result.model import Run, VerbPart
-from gpuready.result.text import Painter, columns, count
+from gpuready.result.text import Painter, columns, count, grouped
 
 _HEAD = ("HOST", "LAST APPLY", "BY", "GPUREADY", "SPEC", "DRIVER", "NOW")
 _COLORS = {"failed": "red", "pending": "yellow"}
@@ -44,13 +46,18 @@ class StatusPart(VerbPart):
     """A value of each host."""
 
     def blocks(self, run: Run, paint: Painter) -> Iterator[list[str]]:
-        """A table with a line for each host that was probed."""
+        """A table with a line for each host that was probed, and what hosts consist of, once for those alike."""
         hosts: list[tuple[str, Status]] = [(h.name, h.parts["status"]) for h in run.hosts if "status" in h.parts]
         rows = [(name, *_cells(status)) for name, status in hosts]
         if not rows:
             return
         styles = ["bold", *(_COLORS.get(status.outcome or "", "") for _, status in hosts)]
         yield list(map(paint, styles, columns([_HEAD, *rows])))
+        alike = grouped((host.facts.cells, host.name) for host in run.hosts if host.facts)
+        if alike:
+            head = ("HOSTS", *(name.upper() for name in HEAD))
+            table = columns([head, *((hostlist(names), *cells) for cells, names in alike.items())])
+            yield [paint("bold", table[0]), *table[1:]]
 
     def tally(self, run: Run) -> str:
         """How many nodes match their spec. Empty if a node was not read: its outcome counts."""

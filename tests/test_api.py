@@ -1,0 +1,51 @@
+"""gpuready.api: the result of a command as objects, whatever became of the hosts; an error if there is none."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpuready.api import CheckResult, DocumentError, Result, RunError, read, run
+from gpuready.model.state import NodeState
+from tests.command import gpuready, write_hosts, write_states
+from tests.pages import ROOT
+
+RECORDED = ROOT / "tests/data/h200-mounted-driver/state.json"
+
+
+def test_a_result_is_the_document_as_objects(tmp_path: Path) -> None:
+    hosts = Path(write_hosts(tmp_path, "all: {hosts: {gpu01: {gpuready: {hardware: {gpus: 8}}}, other: {}}}\n"))
+    state = write_states(tmp_path / "states.json", {"gpu01": NodeState.model_validate_json(RECORDED.read_bytes())})
+    result = run("verify", "-i", hosts, "--state", state)
+    assert (result.exit_code, result.summary.verb, [*result.hosts]) == (3, "verify", ["gpu01", "other"])
+    host = result.hosts["gpu01"]
+    assert host.outcome == "would_change" and result.hosts["other"].outcome == "skipped"
+    (count,) = [check for check in host.checks if check.id == "gpu.count"]
+    assert isinstance(count, CheckResult) and (count.status, count.summary) == ("fail", "1 of 8 GPUs seen")
+    written = tmp_path / "gpuready.json"
+    gpuready("verify", "-i", hosts, "--state", state, "--output", f"json:{written}")
+    again = read(written)
+    assert isinstance(again, Result) and again.hosts["gpu01"].checks == host.checks
+    assert [check["id"] for check in json.loads(written.read_text())["hosts"]["gpu01"]["checks"]] == [
+        check.id for check in host.checks
+    ]
+
+
+def test_what_could_not_be_done_is_an_error_with_its_fix(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"^absent.yaml: no such inventory[^\n]*\nfix: check the path") as wrong:
+        run("plan", "-i", "absent.yaml")
+    assert (wrong.value.error.kind, wrong.value.result.exit_code, wrong.value.result.hosts) == ("inventory", 5, {})
+    with pytest.raises(RunError, match="no option --check"):
+        run("apply", "--check")
+    with pytest.raises(DocumentError, match="gpuready plan --help: exit code 0, and no result document"):
+        run("plan", "--help")
+    (tmp_path / "text.json").write_text("[]")
+    with pytest.raises(DocumentError, match="not a result document"):
+        read(tmp_path / "text.json")
+
+
+def test_a_module_of_the_current_directory_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "yaml.py").write_text("raise SystemExit('mine')\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RunError, match="no such inventory"):
+        run("plan", "-i", "absent.yaml")
