@@ -116,7 +116,7 @@ class DnfSource(AptSource):
     def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         sections = _sections(state.text(self.path))
         ours = sections.get(NAME, {})
-        on = ours.get("enabled", "1") == "1"
+        on = ours.get("enabled", "1").lower() in _ON
         known = ("name", "baseurl", "enabled", "gpgcheck", "repo_gpgcheck", "gpgkey", *self._options)
         lines = [f"{key}={ours[key]}" for key in self._options if key in ours]
         file = state.files.get(self.path)
@@ -139,13 +139,13 @@ class DnfSource(AptSource):
 
     def without(self, path: str, text: str, spec: NodeSpec) -> str | None:
         """Return the file without the enabled sections for the repository; None if it has none."""
-        wanted = re.escape(re.sub(r"/\$basearch$", "", self.url(spec).rstrip("/")))
+        wanted = _without_architecture(self.url(spec))
         kept = ""
         for block in re.split(r"^(?=[ \t]*\[)", text, flags=re.MULTILINE):
             values = next(iter(_sections(block).values()), {})
             urls = values.get("baseurl", "").replace(",", " ").split()
-            named = any(re.match(rf"{wanted}(/|$)", url) or apt_sources.OLD.search(f"{url}/") for url in urls)
-            kept += "" if named and values.get("enabled", "1") not in _OFF else block
+            named = any(_without_architecture(url) == wanted or apt_sources.OLD.search(f"{url}/") for url in urls)
+            kept += "" if named and values.get("enabled", "1").lower() not in _OFF else block
         return None if kept == text else kept
 
     def setting(self, spec: NodeSpec, url: str) -> str | None:
@@ -166,12 +166,16 @@ class DnfSource(AptSource):
         return "\n".join(lines)
 
 
-_OFF = ("0", "no", "false", "off")
+_ON, _OFF = ("1", "yes", "true", "on"), ("0", "no", "false", "off")
 
 
 def source(state: NodeState) -> AptSource:
     """Return what this node's package manager reads."""
     return DnfSource() if manager(state).dnf else AptSource()
+
+
+def _without_architecture(url: str) -> str:
+    return re.sub(r"/(\$basearch|x86_64|aarch64)$", "", url.rstrip("/"))
 
 
 def _sections(text: str) -> dict[str, dict[str, str]]:
