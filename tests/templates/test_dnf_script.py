@@ -1,10 +1,14 @@
 """What the scripts read of dnf's transactions, as dnf 4.23 printed them, and its locks. dnf is a stub here."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from gpuready.base import resources
+from gpuready.contract.package_manager import DNF_RELEASES, manager
+from gpuready.model.parse import os_release
+from gpuready.model.state import NodeState
 from tests.templates.test_apt_script import sh, stub
 
 #: The table of a transaction, between its lines of =; a name that is too long stands alone in its line.
@@ -39,6 +43,26 @@ def holds(tmp_path: Path, call: str, listed: str, dnf: str) -> tuple[int, str, s
     script = resources.script("lib/lib") + resources.script("lib/holds", dnf=True) + "\n: 900\n"
     done = sh(tmp_path, script.replace(LOCKS, f"{tmp_path}/list"), call)
     return done.returncode, done.stderr, (tmp_path / "called").read_text()
+
+
+@pytest.mark.parametrize("have", [("dnf",), ("dnf", "apt-get"), ("apt-get",), ()])
+@pytest.mark.parametrize(
+    "release",
+    [
+        *(f"ID={id}\nVERSION_ID=9\n" for id in DNF_RELEASES),
+        'ID="scientific"\nID_LIKE="centos fedora"\n',
+        "ID=debian\n",
+        'ID=ubuntu\nID_LIKE="debian"\nHOME_URL="https://rhel.example/ rhel "\n',
+        "ID=ol-like\n",
+        "",
+    ],
+)
+def test_probe_and_plan_agree_on_apt_or_dnf(tmp_path: Path, release: str, have: tuple[str, ...]) -> None:
+    (tmp_path / "os-release").write_text(release)
+    script = resources.script("lib/reader", what="test").replace("/etc/os-release", f"{tmp_path}/os-release")
+    script += f'has() {{ case " {" ".join(have)} " in *" $1 "*) ;; *) return 1 ;; esac; }}\n'
+    done = subprocess.run(["sh"], input=f"{script}by_dnf && echo dnf", capture_output=True, text=True, check=False)
+    assert (done.stdout == "dnf\n") == manager(NodeState(os=os_release(release), have=have)).dnf
 
 
 def test_what_would_go_is_read_from_the_transaction(tmp_path: Path) -> None:

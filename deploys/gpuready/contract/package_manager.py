@@ -59,13 +59,22 @@ APT, DNF = PackageManager(), Dnf("dnf", True)
 
 
 def manager(state: NodeState) -> PackageManager:
-    """Return dnf if the node has it and no apt; otherwise apt."""
-    return DNF if "dnf" in state.have and "apt-get" not in state.have else APT
+    """Return dnf where the distribution installs with it, or where there is no apt; otherwise apt.
+
+    Rocky with apt from EPEL is still Rocky. ``by_dnf`` of lib/reader.sh.j2 says the same on the node.
+    """
+    ours = {state.os.id, *state.os.id_like} & DNF_RELEASES.keys()
+    return DNF if "dnf" in state.have and (ours or "apt-get" not in state.have) else APT
+
+
+def by_apt(state: NodeState) -> bool:
+    """Tell whether gpuready can install packages with apt on this node."""
+    return "apt-get" in state.have and not manager(state).dnf
 
 
 def refuse_to_install(state: NodeState) -> None:
     """Raise :class:`NotComparable` if gpuready cannot install packages on this node."""
-    if "apt-get" in state.have:
+    if by_apt(state):
         return
     name = state.os.name or "this node"
     if "zypper" in state.have or {"suse", "sles", "opensuse"} & {state.os.id, *state.os.id_like}:
