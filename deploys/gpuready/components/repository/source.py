@@ -125,7 +125,7 @@ class DnfSource(AptSource):
             "repository.signed_by": ours.get("gpgkey"),
             "repository.gpgcheck": ours.get("gpgcheck"),
             "repository.repo_gpgcheck": ours.get("repo_gpgcheck"),
-            "repository.options": tuple(f"{key}={value}" for key, value in sorted(ours.items()) if key not in known),
+            "repository.options": tuple(key for key in sorted(ours) if key not in known),
             "repository.entries": len(sections),
             "repository.proxy": shown("\n".join(lines) or None, self._proxy(spec), file, spec),
         }
@@ -138,7 +138,10 @@ class DnfSource(AptSource):
         return (Text(self.path, text, is_secret(proxy, spec)),)
 
     def without(self, path: str, text: str, spec: NodeSpec) -> str | None:
-        """Return the file without the enabled sections for the repository; None if it has none."""
+        """Return the file without the enabled sections for the repository; None if it has none.
+
+        The probe reads only files that say nvidia-container or nvidia-docker.
+        """
         wanted = _without_architecture(self.url(spec))
         kept = ""
         for block in re.split(r"^(?=[ \t]*\[)", text, flags=re.MULTILINE):
