@@ -168,7 +168,8 @@ PUMPS = (
     "://a:", "a:", "a=", "token=", "token: ", '"token":', '"token":[', "'token':", '"token": "', "--", "--token",
     "machine ", "machine a password", "password\n", "- ", "-a: ", "[", "{a: ",
     '"""', "'''", 'token="""', "authorization", "cookie:x ",
-    "curl -u a:", "eyJaaaaaaaa.", "eyJ-", "token: |\n ", " token: >\n", "@", "\u00fc", "token = ", "password=", 'password="', '\\"token\\": ',
+    "curl -u a:", "eyJaaaaaaaa.", "eyJ-", "token: |\n ", " token: >\n", "@", "\u00fc", "token = ",
+    "password=", 'password="', '\\"token\\": ',
 )  # fmt: skip
 
 

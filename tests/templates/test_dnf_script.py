@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from gpuready.base import resources
-from gpuready.contract.package_manager import DNF_RELEASES, manager
+from gpuready.contract.package_manager import DNF, DNF_RELEASES, LOCKS, manager
 from gpuready.model.parse import os_release
-from gpuready.model.state import NodeState
+from gpuready.model.state import File, NodeState, Package
 from tests.templates.test_apt_script import sh, stub
 
 #: The table of a transaction, between its lines of =; a name that is too long stands alone in its line.
@@ -33,16 +33,24 @@ Remove  3 Packages
 
  not a package
 """
-LOCKS = "/etc/dnf/plugins/versionlock.list"
 
 
-def holds(tmp_path: Path, call: str, listed: str, dnf: str) -> tuple[int, str, str]:
-    """A call of lib/holds.sh.j2 with that list: exit code, stderr, and how dnf was called."""
-    stub(tmp_path, dnf=f'echo "$*" >>called\n{dnf}')
-    (tmp_path / "list").write_text(listed)
+def holds(tmp_path: Path, call: str, listed: str | None) -> str:
+    """The list after a call of lib/holds.sh.j2; installed are a at 2-1, and kmod at two versions."""
+    (tmp_path / "installed").mkdir()
+    (tmp_path / "installed/a").write_text("0:2-1\n")
+    (tmp_path / "installed/kmod").write_text("1:5~rc-1.el9\n1:6+x-1.el9\n")
+    stub(tmp_path, rpm='for p; do :; done; cat "installed/$p"')
+    file = tmp_path / "list"
+    if listed is not None:
+        file.write_text(listed)
+        file.chmod(0o640)
     script = resources.script("lib/lib") + resources.script("lib/holds", dnf=True) + "\n: 900\n"
-    done = sh(tmp_path, script.replace(LOCKS, f"{tmp_path}/list"), call)
-    return done.returncode, done.stderr, (tmp_path / "called").read_text()
+    done = sh(tmp_path, script.replace(LOCKS, str(file)), call)
+    assert done.returncode == 0, done.stderr
+    assert listed is None or file.stat().st_mode & 0o777 == 0o640
+    assert not list(tmp_path.glob(".gpuready-*"))
+    return file.read_text() if file.exists() else ""
 
 
 @pytest.mark.parametrize("have", [("dnf",), ("dnf", "apt-get"), ("apt-get",), ()])
@@ -79,13 +87,37 @@ def test_why_dnf_failed_is_read_from_its_output(tmp_path: Path) -> None:
     assert done.stdout.strip() == "No match for argument: a-9 Unable to find a match: a-9"
 
 
-def test_a_lock_of_an_older_version_goes_before_the_new_one_comes(tmp_path: Path) -> None:
-    code, _, called = holds(tmp_path, "hold a b", "a-0:1-1.*\n", '[ "$4" = add ]')
-    words = "-q --disablerepo=* versionlock"
-    assert (code, called) == (0, f"{words} delete a b\n{words} add a b\n")
+#: What is not a lock of `a`: comments, exclusions, other packages, and what nobody can tell.
+OTHERS = "# ours, since 2024\n!a-0:1-1.*\nab-0:1-1.*\na-b-0:1-1.*\na-b-1\n\nx-a-1-1.*\n"
 
 
-@pytest.mark.parametrize(("listed", "code"), [("", 0), ("ab-0:1-1.*\n", 0), ("a-0:1-1.*\n", 1)])
-def test_no_lock_is_nothing_to_release_but_one_that_stays_is_an_error(tmp_path: Path, listed: str, code: int) -> None:
-    found, said, _ = holds(tmp_path, "release a", listed, "exit 1")
-    assert found == code and ("could not be set" in said) == bool(code)
+def test_of_a_list_of_locks_only_those_of_the_package_change(tmp_path: Path) -> None:
+    assert holds(tmp_path, "hold a", f"a-0:1-1.*\n{OTHERS} a-1-1\na-1") == f"{OTHERS}a-0:2-1.*\n"
+    assert is_held("a", "2-1", f"{OTHERS}a-0:2-1.*\n")
+
+
+@pytest.mark.parametrize("line", ["a-0:2-1.*", "a-2-1.x86_64", " a-2-1 "])
+def test_a_lock_that_is_right_stays_as_it_is(tmp_path: Path, line: str) -> None:
+    assert holds(tmp_path, "hold a; is_locked a 2-1 || exit 9", f"{OTHERS}{line}\n") == f"{OTHERS}{line}\n"
+    assert is_held("a", "2-1", line)
+
+
+@pytest.mark.parametrize("line", ["!a-0:2-1.*", "a-0:2-10.*", "a-0:2x1.*", "ba-2-1", "#a-2-1", "a-2-1.* x"])
+def test_what_is_no_lock_of_this_version_does_not_count(tmp_path: Path, line: str) -> None:
+    holds(tmp_path, "is_locked a 2-1 && exit 9 || exit 0", f"{line}\n")
+    assert not is_held("a", "2-1", line)
+
+
+def test_each_installed_version_is_locked_and_release_takes_all(tmp_path: Path) -> None:
+    both = "kmod-1:5~rc-1.el9.*\nkmod-1:6+x-1.el9.*\n"
+    assert holds(tmp_path, "hold kmod; hold kmod", None) == both
+    (tmp_path / "again").mkdir()
+    assert holds(tmp_path / "again", "release kmod a", f"{OTHERS}{both}a-3-1.*\n") == OTHERS
+    (tmp_path / "none").mkdir()
+    assert holds(tmp_path / "none", "release a", None) == ""
+
+
+def is_held(name: str, version: str, listed: str) -> bool:
+    """What the plan makes of that list."""
+    state = NodeState(files={LOCKS: File(text=listed, mode=0o644, uid=0, gid=0, mtime=0)})
+    return DNF.held(name, Package(version=version, arch=""), state)

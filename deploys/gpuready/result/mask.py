@@ -73,7 +73,7 @@ _NETRC = re.compile(
     r"|^([ \t]*password[ \t]+)\S+(?=[ \t]*$)",
     re.MULTILINE,
 )
-#: dnf's .repo files have no quotes: all to the end of the line. A word, and quotes and lists of TOML, are left to the pairs.
+#: dnf's .repo files have no quotes: all to the end of the line. Words, and quotes and lists of TOML, come later.
 _REPO = re.compile(
     r"^([ \t]*(?i:(?:proxy_)?password)[ \t]*=[ \t]*)"
     r"(?!\"\"\"|'''|[\w.+-]+$|\[[ \t]*(?:[\"'#]|$)|(?:\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*')[ \t]*(?:#[^\n]*)?$)\S[^\n]*",
