@@ -80,11 +80,94 @@ def test_what_would_go_is_read_from_the_transaction(tmp_path: Path) -> None:
     assert done.stdout.split() == ["nvidia-container-runtime-hook", long, "site-gpu"]
 
 
-def test_why_dnf_failed_is_read_from_its_output(tmp_path: Path) -> None:
-    said = "No match for argument: a-9\nError: Unable to find a match: a-9\nComplete!\n"
-    script = resources.script("lib/lib") + resources.script("lib/dnf") + "\n: 900\n"
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (
+            "No match for argument: a-9\nError: Unable to find a match: a-9\n",
+            "No match for argument: a-9 Unable to find a match: a-9",
+        ),
+        (
+            "Waiting\nError: \n Problem: conflict\n  - nothing provides b\n\n(try '--skip-broken')\n",
+            "Problem: conflict nothing provides b",
+        ),
+        ("x\nPublic key for a.rpm is not installed\nError: GPG check FAILED\n", "Public key for a.rpm is not installed "
+         "GPG check FAILED"),
+        ("Error: RPMDB already locked by 7\n  The application with PID 7\n\nError: no\n", "no"),
+        ("[Errno 28] No space left on device\n", "[Errno 28] No space left on device"),
+        ("first\nlast words\n\n", "last words"),
+    ],
+)  # fmt: skip
+def test_why_dnf_failed_is_read_from_its_output(tmp_path: Path, said: str, why: str) -> None:
+    script = resources.script("lib/lib") + resources.script("lib/dnf")
     done = sh(tmp_path, script, f"dnf_said <<'END'\n{said}END\n")
-    assert done.stdout.strip() == "No match for argument: a-9 Unable to find a match: a-9"
+    assert " ".join(done.stdout.split()) == why
+
+
+def test_another_dnf_is_waited_for_with_a_limit(tmp_path: Path) -> None:
+    script = resources.script("lib/lib") + resources.script("lib/dnf")
+    busy = 'case $* in *exit_on_lock=1*) ;; *) exit 1 ;; esac; echo x >>tries; [ "$(wc -l <tries)" = 2 ] || exit 200'
+    stub(tmp_path, dnf=busy)
+    assert sh(tmp_path, script, "dnf_get x && echo went on").stdout == "went on\n"
+    done = sh(tmp_path, script, "dnf_get x", 0)
+    assert (done.returncode, done.stderr) == (200, "another package manager is still at work: run again later\n")
+
+
+def toolkit(tmp_path: Path, call: str, **stubs: str) -> tuple[int, str]:
+    """A call of toolkit/dnf.sh.j2, with a database of keys: exit code and stderr."""
+    stub(tmp_path, rpm=_RPM, **stubs)
+    values = {"packages": ("a",), "pins": ("a=1-1",), "purge": ("a",), "key": "f796ecb0"}
+    script = "".join(resources.script(name, **more) for name, more in (
+        ("lib/lib", {}), ("toolkit/dnf", values), ("lib/holds", {"dnf": True})))  # fmt: skip
+    done = sh(tmp_path, script, call)
+    return done.returncode, done.stderr
+
+
+#: -qa lists the keys, -e removes one, -q asks for one.
+_RPM = """case $1 in
+-qa) [ ! -e broken ] && cat keys ;;
+-e) grep -vxF "$2" keys >rest; mv rest keys ;;
+-q) grep -qxF "$2" keys ;;
+esac"""
+_OTHER, _OURS = "gpg-pubkey-12345678-0", "gpg-pubkey-f796ecb0-1"
+
+
+def test_a_key_that_the_look_ahead_imported_goes_if_nothing_is_installed(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text(f"{_OTHER}\n")
+    code, said = toolkit(tmp_path, "look_ahead a", dnf=f"echo {_OURS} >>keys; echo Error: no space; exit 1")
+    assert (code, "no space" in said) == (1, True), said
+    assert (tmp_path / "keys").read_text() == f"{_OTHER}\n"
+
+
+def test_a_key_goes_with_gpuready_if_it_came_with_it(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text(f"{_OTHER}\n")
+    calls = "look_ahead a; look_ahead a"
+    assert toolkit(tmp_path, calls, dnf=f"grep -q {_OURS} keys || echo {_OURS} >>keys") == (0, "")
+    assert _OURS in (tmp_path / "keys").read_text()
+    assert toolkit(tmp_path, "KEY=another; forget_keys", dnf="") == (0, "")
+    assert (tmp_path / "keys").read_text() == f"{_OTHER}\n"
+
+
+def test_a_key_that_was_there_before_stays(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text(f"{_OURS}\n")
+    assert toolkit(tmp_path, "look_ahead a; forget_keys", dnf="") == (0, "")
+    assert toolkit(tmp_path, "look_ahead a", dnf="exit 1")[0] == 1
+    assert (tmp_path / "keys").read_text() == f"{_OURS}\n"
+
+
+def test_a_removal_that_cannot_be_tried_ends_the_script(tmp_path: Path) -> None:
+    code, said = toolkit(tmp_path, "left=$(also_purged) || exit 1; echo went on >&2", dnf="echo Error: no; exit 1")
+    assert (code, said) == (1, "dnf cannot remove the packages; nothing was changed: no \n")
+
+
+def test_exclusions_of_dnf_conf_and_the_plugins_of_subscriptions_do_not_count(tmp_path: Path) -> None:
+    asks = "case $* in *--disableplugin=subscription-manager*--disableexcludes=all*) ;; *) exit 1 ;; esac"
+    assert toolkit(tmp_path, "refresh && offered && install", dnf=asks) == (0, "")
+
+
+def test_an_unreadable_database_is_not_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "broken").touch()
+    assert toolkit(tmp_path, "before") == (1, "rpm's database cannot be read; nothing was changed\n")
 
 
 #: What is not a lock of `a`: comments, exclusions, other packages, and what nobody can tell.

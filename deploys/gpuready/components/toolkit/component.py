@@ -115,6 +115,7 @@ class Toolkit(Component):
             work=ignored_containers.words(spec),
             dnf=manager(state).dnf,
             key=_key(spec),
+            leave=True,
         )
         yield Step("toolkit", script, timeout=1800, summary="purge the packages" if gone else "set the holds")
 
@@ -123,7 +124,7 @@ class ToolkitInstall(Script, template="toolkit/converge"):
     """Install ``pins`` (``NAME=VERSION``), or purge packages, and set the holds.
 
     ``old``: the installed packages that the new ones replace. ``key``: the end of the fingerprint of the repository's
-    key, by which rpm names it.
+    key, by which rpm names it. ``leave``: remove what came with the packages, too.
     """
 
     hold: tuple[str, ...]
@@ -136,6 +137,7 @@ class ToolkitInstall(Script, template="toolkit/converge"):
     packages: tuple[str, ...] = PACKAGES
     dnf: bool = False
     key: str = ""
+    leave: bool = False
 
 
 def _key(spec: NodeSpec) -> str:
