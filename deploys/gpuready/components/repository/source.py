@@ -103,6 +103,13 @@ class DnfSource(AptSource):
 
     def expected(self, spec: NodeSpec) -> Values:
         proxy = self._proxy(spec)
+        values = [line.partition("=")[2] for line in (proxy or "").split("\n")]
+        # dnf puts variables in, takes spaces off the ends, and None for nothing.
+        if any(re.search(r"[$\\]|^\s|\s$|^(_?none_?)$", v, re.IGNORECASE) or not v.isprintable() for v in values):
+            raise NotComparable(
+                "toolkit.repo.proxy: dnf cannot use a user or password with $, a backslash, control characters, or "
+                "spaces at the ends, nor the word None"
+            )
         return {
             "repository.uri": self.url(spec),
             "repository.signed_by": f"file://{self.keyring}",
@@ -154,18 +161,16 @@ class DnfSource(AptSource):
     def setting(self, spec: NodeSpec, url: str) -> str | None:
         """Return curl's setting of the proxy."""
         proxy = spec.toolkit.repo.proxy
-        return f'proxy = "{resolve(proxy).reveal()}"' if proxy else None
+        return f'proxy = "{_with_port(resolve(proxy).reveal())}"' if proxy else None
 
     def _proxy(self, spec: NodeSpec) -> str | None:
-        """Return dnf's options for the proxy; it wants user and password apart."""
+        """Return dnf's options for the proxy; it wants user and password apart. ``expected`` refuses some values."""
         if not spec.toolkit.repo.proxy:
             return None
-        parts = urlsplit(resolve(spec.toolkit.repo.proxy).reveal())
+        parts = urlsplit(_with_port(resolve(spec.toolkit.repo.proxy).reveal()))
         lines = [f"proxy={parts.scheme}://{parts.netloc.rpartition('@')[2]}"]
         if parts.username is not None:
             lines += [f"proxy_username={unquote(parts.username)}", f"proxy_password={unquote(parts.password or '')}"]
-        if any(not line.isprintable() for line in lines):
-            raise NotComparable("toolkit.repo.proxy: dnf cannot use a password with control characters")
         return "\n".join(lines)
 
 
@@ -175,6 +180,13 @@ _ON, _OFF = ("1", "yes", "true", "on"), ("0", "no", "false", "off")
 def source(state: NodeState) -> AptSource:
     """Return what this node's package manager reads."""
     return DnfSource() if manager(state).dnf else AptSource()
+
+
+def _with_port(proxy: str) -> str:
+    """Write the port out: curl and dnf take 1080 for the port of an http proxy that names none."""
+    scheme, _, rest = proxy.rstrip("/").partition("://")
+    port = "" if re.search(r":\d+$", rest.rpartition("@")[2]) else {"http": ":80", "https": ":443"}[scheme]
+    return f"{scheme}://{rest}{port}"
 
 
 def _without_architecture(url: str) -> str:
