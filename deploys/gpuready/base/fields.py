@@ -64,10 +64,13 @@ _PATH = re.compile(r"/[\w.+/@ :,=-]*")
 _DIRECTORY = re.compile(r"(/[A-Za-z0-9._+@-]+)+/?")
 
 
-def _repository(value: str) -> str:
-    if not is_plain_url(value.replace("$(ARCH)", "ARCH").replace("$basearch", "ARCH")):
-        raise ValueError("not a plain repository URL")
-    return value
+def _repository(placeholder: str) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        if not is_plain_url(value.replace(placeholder, "ARCH")):
+            raise ValueError("not a plain repository URL")
+        return value
+
+    return check
 
 
 def is_url(value: str) -> bool:
@@ -174,11 +177,18 @@ def _off(value: object) -> object:
 Version = Annotated[
     str, Field(pattern=r"^[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}$"), Allowed("X.Y.Z, such as 1.20.1 (in quotes)")
 ]
+_REPOSITORY = "^https?://[^\\s\"'`;|<>\\\\]+$"
 RepositoryUrl = Annotated[
     str,
-    AfterValidator(_repository),
-    Field(json_schema_extra={"pattern": "^https?://[^\\s\"'`;|<>\\\\]+$"}),
-    Allowed("http(s)://host/path without credentials or quotes; $(ARCH) or $basearch becomes the architecture"),
+    AfterValidator(_repository("$(ARCH)")),
+    Field(json_schema_extra={"pattern": _REPOSITORY}),
+    Allowed("http(s)://host/path without credentials or quotes; $(ARCH) becomes the architecture"),
+]
+RpmRepositoryUrl = Annotated[
+    str,
+    AfterValidator(_repository("$basearch")),
+    Field(json_schema_extra={"pattern": _REPOSITORY}),
+    Allowed("http(s)://host/path without credentials or quotes; $basearch becomes the architecture"),
 ]
 KeySource = Annotated[
     str, AfterValidator(_key), LocalFile(), Allowed("an http(s) URL, or the path of a key file beside the inventory")

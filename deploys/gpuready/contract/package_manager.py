@@ -6,6 +6,7 @@ nothing.
 Sources: apt-mark(8), dnf-versionlock(8); os-release(5), and the ID of each distribution in its own file.
 """
 
+import configparser
 import re
 from dataclasses import dataclass
 
@@ -53,6 +54,23 @@ class Dnf(PackageManager):
             raise NotComparable(
                 "dnf holds packages with its plugin versionlock: install python3-dnf-plugin-versionlock first"
             )
+        if not _reads_locks(state.text(PLUGIN)):
+            raise NotComparable(
+                f"dnf's plugin versionlock is off, or has another list: set enabled = 1 and locklist = {LOCKS} "
+                f"in {PLUGIN}"
+            )
+
+
+def _reads_locks(conf: str) -> bool:
+    """Tell whether the plugin is on, and reads the list that gpuready writes."""
+    parser = configparser.ConfigParser(interpolation=None, strict=False)
+    try:
+        parser.read_string(conf)
+        return parser.getboolean("main", "enabled", fallback=True) and (
+            parser.get("main", "locklist", fallback=LOCKS) == LOCKS
+        )
+    except (configparser.Error, ValueError):
+        return False
 
 
 APT, DNF = PackageManager(), Dnf("dnf", True)

@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
-from gpuready.base.fields import Date, Fingerprint, KeySource, Proxy, RepositoryUrl, Text, Version
+from gpuready.base.fields import Date, Fingerprint, KeySource, Proxy, RepositoryUrl, RpmRepositoryUrl, Text, Version
 from gpuready.base.section import Section
 from gpuready.base.versions import numbers
 
@@ -34,7 +34,7 @@ class Repository(Section):
 
     url: RepositoryUrl = "https://nvidia.github.io/libnvidia-container/stable/deb/$(ARCH)"
     """The flat repository for apt."""
-    rpm_url: RepositoryUrl = "https://nvidia.github.io/libnvidia-container/stable/rpm/$basearch"
+    rpm_url: RpmRepositoryUrl = "https://nvidia.github.io/libnvidia-container/stable/rpm/$basearch"
     """The repository for dnf."""
     key: KeySource = "https://nvidia.github.io/libnvidia-container/gpgkey"
     """The signing key: a URL, or a file on this machine (relative to the inventory's directory)."""
