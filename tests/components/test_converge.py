@@ -24,7 +24,8 @@ from gpuready.components.cdi.component import Cdi, CdiGenerate
 from gpuready.components.docker.component import Docker
 from gpuready.components.docker.transaction import DockerInstall
 from gpuready.components.ldso.component import Ldso, UpdateLinker
-from gpuready.components.repository.component import KEYRING, FetchKey, Repository
+from gpuready.components.repository.component import FetchKey, Repository
+from gpuready.components.repository.source import AptSource
 from gpuready.components.toolkit.component import Toolkit
 from gpuready.components.toolkit.state import PACKAGES
 from gpuready.components.toolkit_config.component import OURS, Config, ConfigInstall
@@ -453,7 +454,7 @@ def test_the_right_key_is_written_from_its_parts() -> None:
     _, steps = key_step({"fingerprint": "892BFAA6DC9822B8634749E2583452AB02AA9A9C"})
     step = steps.send(Reply(0, base64.b64encode(raw).decode()))
     assert isinstance(step.args, WriteFiles) and step.survives
-    assert step.args.puts[0] == Put(KEYRING, "absent", (KEYS / "rsa3072-subkeys.asc").read_bytes())
+    assert step.args.puts[0] == Put(AptSource.keyring, "absent", (KEYS / "rsa3072-subkeys.asc").read_bytes())
 
 
 def test_a_key_file_of_the_controller_is_not_asked_of_the_node(tmp_path: Path) -> None:
@@ -461,7 +462,7 @@ def test_a_key_file_of_the_controller_is_not_asked_of_the_node(tmp_path: Path) -
     file.write_bytes((KEYS / "ed25519.asc").read_bytes())
     step, _ = key_step({"key": str(file)})
     assert isinstance(step.args, WriteFiles)
-    assert step.args.puts[0] == Put(KEYRING, "absent", file.read_bytes())
+    assert step.args.puts[0] == Put(AptSource.keyring, "absent", file.read_bytes())
 
 
 def test_a_key_file_of_the_controller_that_went_is_a_clear_error(tmp_path: Path) -> None:
@@ -475,7 +476,7 @@ def test_the_key_is_fetched_through_the_repositorys_proxy(monkeypatch: pytest.Mo
     step, _ = key_step({"proxy": "env:GPUREADY_TEST_FETCH_PROXY"})
     line = 'Acquire::https::Proxy::mirror.example "http://me:secret@proxy.example:3128";'
     assert step.args == FetchKey("https://mirror.example/key", line)
-    assert f"( umask 077; printf '%s\\n' {shlex.quote(line)} >\"$D/apt.conf\" )" in step.script
+    assert f"( umask 077; printf '%s\\n' {shlex.quote(line)} >\"$D/conf\" )" in step.script
     assert "secret" not in step.summary
 
 

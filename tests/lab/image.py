@@ -4,11 +4,14 @@ There is no Python in it, because gpuready promises to need none. What only cost
 of the host's kernel file systems) is masked, and so is systemd-networkd, which must never meet an interface here.
 """
 
+import shutil
 from pathlib import Path
 
-from tests.lab import cache, host
+from tests.lab import cache, host, rpm
 
-SUITES = {"debian13": "trixie", "debian12": "bookworm"}
+SUITES = {"debian13": "trixie", "debian12": "bookworm", "rocky9": "trixie"}
+#: With dnf as the package manager, an RPM database and Rocky's name, but with Debian's programs; see tests/lab/rpm.py.
+DNF = "rocky9"
 COMPONENTS = "main contrib non-free non-free-firmware"
 # Its machines have none of Debian's package lists, as many an image that never ran `apt-get update`, the others' have
 # all: apt goes through their 60 MB at every call, which is half of what a first apply costs a machine.
@@ -18,7 +21,7 @@ PASSWORD = "lab"  # what sudo asks the user `pw` for
 
 _COMMON = "apt ca-certificates containerd dbus docker.io iproute2 iptables kmod openssh-server procps sudo systemd-sysv"
 # Debian 12's docker.io contains the client; in Debian 13 it is a package of its own.
-_EXTRA = {"debian13": " docker-cli", "debian12": ""}
+_EXTRA = {"debian13": " docker-cli", "debian12": "", DNF: " docker-cli curl dnf dnf-plugins-core rpm"}
 
 _MASKED = (
     "systemd-networkd.service systemd-networkd.socket systemd-networkd-wait-online.service systemd-resolved.service "
@@ -44,6 +47,23 @@ ldconfig
 apt-cache gencaches
 touch /etc/.updated /var/.updated
 """
+# What Debian adds to dnf goes, and so does its own package manager: as a program, its files stay.
+_DNF = """
+rpm -i /rocky-release.rpm
+rm -f /rocky-release.rpm /etc/os-release /usr/bin/apt /usr/bin/apt-* /usr/bin/dpkg /usr/bin/dpkg-*
+cat >/etc/os-release <<'END'
+NAME="Rocky Linux"
+VERSION="9.6 (Blue Onyx)"
+ID="rocky"
+ID_LIKE="rhel centos fedora"
+VERSION_ID="9.6"
+PLATFORM_ID="platform:el9"
+PRETTY_NAME="Rocky Linux 9.6 (Blue Onyx)"
+END
+cd /usr/lib/python3/dist-packages/dnf-plugins
+rm -f local.py leaves.py show_leaves.py system_upgrade.py debuginfo-install.py
+mkdir -p /etc/yum.repos.d /etc/pki/rpm-gpg
+"""
 
 
 def root_image(distro: str) -> Path:
@@ -51,6 +71,8 @@ def root_image(distro: str) -> Path:
     sources = _sources(distro)
     options = _options(distro)
     recipe = {"options": options, "sources": sources, "customise": _CUSTOMISE, "architecture": host.architecture()}
+    if distro == DNF:
+        recipe |= {"dnf": _DNF, "release": rpm.release().name}
 
     def build(into: Path) -> None:
         root = into / "root"
@@ -65,7 +87,11 @@ def root_image(distro: str) -> Path:
             *(["-"] if sources else []),
             stdin=sources,
         )
-        host.sh("chroot", root, "sh", "-euc", _CUSTOMISE, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+        chroot = ("chroot", root, "sh", "-euc")
+        host.sh(*chroot, _CUSTOMISE, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+        if distro == DNF:
+            shutil.copyfile(rpm.release() / "rocky-release.rpm", root / "rocky-release.rpm")
+            host.sh(*chroot, _DNF, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
 
     return cache.cached(f"image-{distro}", recipe, build) / "root"
 

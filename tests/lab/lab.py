@@ -25,6 +25,7 @@ from tests.lab import (
     pytorch,
     qemu,
     repository,
+    rpm,
     seed,
 )
 from tests.lab.host import LabError, run_root
@@ -33,7 +34,7 @@ from tests.lab.node import Node, Record
 from tests.lab.repository import Repository
 from tests.lab.vm import VM
 
-DISTROS = tuple(image.SUITES)
+DISTROS = ("debian13", "debian12")
 VM_DISTROS = ("debian13",)  # what tests start; another one's disk is built when it is asked for
 
 
@@ -95,6 +96,7 @@ class Lab:
         return cache.cached(f"driver-{distro}", driver.recipe(root), build) / "lib"
 
     def _seed(self, distro: str) -> Path:
+        distro = "debian13" if distro == image.DNF else distro  # whose Docker it has
         root = image.root_image(distro)
 
         def build(into: Path) -> None:
@@ -249,12 +251,16 @@ class Lab:
         return inventory.text([(found.name, found.address) for found in machines], settings, user)
 
     @contextmanager
-    def publish(self, signer: str = "lab", versions: Sequence[str] = packages.VERSIONS) -> Iterator[Repository]:
+    def publish(
+        self, signer: str = "lab", versions: Sequence[str] = packages.VERSIONS, with_rpms: bool = False
+    ) -> Iterator[Repository]:
         """A repository of a test's own, served while the block lasts; it can be stopped and signed anew."""
         with self._lock():
             network.open_host()
         with tempfile.TemporaryDirectory(prefix="repository-", dir=run_root()) as scratch:
             published = repository.publish(Path(scratch), signer, versions)
+            if with_rpms:
+                rpm.publish(published.directory / f"stable/rpm/{rpm.architecture()}", signer, versions)
             published.start()
             try:
                 yield published

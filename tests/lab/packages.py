@@ -76,25 +76,28 @@ def build(version: str) -> Path:
     return cache.cached("toolkit", recipe, fill)
 
 
+def source(version: str) -> Path:
+    """The toolkit's module of that version, with its packaging."""
+    words = (golang.go(), "mod", "download", "-json", f"{_MODULE}@v{version}")
+    return Path(json.loads(sh(*words, env=_environment(), cwd=Path("/")))["Dir"])
+
+
+def _environment() -> dict[str, str]:
+    return {"PATH": f"{golang.go().parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+
+
 def _compile(version: str, tree: Path) -> None:
     """The commands, the units and the packaging side by side, as NVIDIA's own build lays them out."""
     tree.mkdir()
     go = golang.go()
-    here = {
-        "GOBIN": str(tree),
-        "GOFLAGS": "-trimpath",
-        "CGO_ENABLED": "1",
-        "CGO_CFLAGS": "-O2 -w",
-        "PATH": f"{go.parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-    }
+    here = _environment() | {"GOBIN": str(tree), "GOFLAGS": "-trimpath", "CGO_ENABLED": "1", "CGO_CFLAGS": "-O2 -w"}
     flags = f"-s -w '-extldflags={_EXTLD}' -X {_MODULE}/internal/info.version={version}"
     sh(go, "install", "-ldflags", flags, *(f"{_MODULE}/cmd/{name}@v{version}" for name in _COMMANDS), env=here)
-    found = json.loads(sh(go, "mod", "download", "-json", f"{_MODULE}@v{version}", env=here, cwd=tree))
-    source = Path(found["Dir"])
+    module = source(version)
     parts = {"deployments/systemd": tree, "deployments/udev": tree, "packaging/debian": tree / "debian"}
     for folder, target in parts.items():
-        if (source / folder).exists():  # udev: from 1.20.1 on
-            shutil.copytree(source / folder, target, dirs_exist_ok=True, copy_function=shutil.copyfile)
+        if (module / folder).exists():  # udev: from 1.20.1 on
+            shutil.copytree(module / folder, target, dirs_exist_ok=True, copy_function=shutil.copyfile)
     for name in _COMMANDS:
         (tree / name).chmod(0o755)
     for path in (tree, tree / "debian"):

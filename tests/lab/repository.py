@@ -42,7 +42,12 @@ class Repository:
 
     def settings(self) -> dict[str, object]:
         """Its value for the spec's `toolkit.repo`."""
-        return {"url": f"{self.base}/stable/deb/$(ARCH)", "key": f"{self.base}/gpgkey", "fingerprint": self.fingerprint}
+        return {
+            "url": f"{self.base}/stable/deb/$(ARCH)",
+            "rpm_url": f"{self.base}/stable/rpm/$basearch",
+            "key": f"{self.base}/gpgkey",
+            "fingerprint": self.fingerprint,
+        }
 
     def start(self) -> None:
         """Serve it from this process, on the port it had before if it had one."""

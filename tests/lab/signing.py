@@ -29,11 +29,21 @@ def fingerprint(signer: str) -> str:
 
 def sign(release: Path, signer: str) -> None:
     """Write InRelease and Release.gpg beside a Release file, replacing older ones."""
-    with _keyring() as gpg:
-        sh(*gpg, "--import", keys() / f"{signer}.secret")
-        for kind, target in (("--clearsign", "InRelease"), ("--detach-sign", "Release.gpg")):
-            sh(*gpg, "--armor", "--digest-algo", "SHA512", "--output", release.with_name(f".{target}"), kind, release)
-            _replace(release.with_name(f".{target}"), release.with_name(target))
+    with keyring(signer) as gpg:
+        _write(gpg, "--clearsign", release, "InRelease")
+        _write(gpg, "--detach-sign", release, "Release.gpg")
+
+
+def sign_detached(index: Path, signer: str) -> None:
+    """Write NAME.asc beside the index of a repository, replacing an older one."""
+    with keyring(signer) as gpg:
+        _write(gpg, "--detach-sign", index, f"{index.name}.asc")
+
+
+def _write(gpg: list[str], kind: str, file: Path, target: str) -> None:
+    fresh = file.with_name(f".{target}")
+    sh(*gpg, "--armor", "--digest-algo", "SHA512", "--output", fresh, kind, file)
+    _replace(fresh, file.with_name(target))
 
 
 def _replace(fresh: Path, target: Path) -> None:
@@ -42,6 +52,14 @@ def _replace(fresh: Path, target: Path) -> None:
         young = max(fresh.stat().st_mtime, target.stat().st_mtime + 1)
         os.utime(fresh, (young, young))
     fresh.rename(target)
+
+
+@contextmanager
+def keyring(signer: str) -> Iterator[list[str]]:
+    """gpg with the secret key of one signer alone; its second and third word name its directory."""
+    with _keyring() as gpg:
+        sh(*gpg, "--import", keys() / f"{signer}.secret")
+        yield gpg
 
 
 @contextmanager

@@ -287,6 +287,20 @@ def test_libraries_are_followed_by_one_process(run: Run, node: Node, tmp_path: P
     assert (len(calls), calls.count("2")) == (3, 2), "one for all, and one for each that leads nowhere"
 
 
+def test_of_dnfs_repositories_only_those_of_the_toolkit_and_ours_are_read(run: Run, tmp_path: Path) -> None:
+    """Other files of that kind have passwords, or 650 KB."""
+    (repos := tmp_path / "yum.repos.d").mkdir()
+    (repos / "site.repo").write_text("[site]\nbaseurl=https://site.example\nproxy_password=x\n")
+    (repos / "nct.repo").write_text("[n]\nbaseurl=https://nvidia.github.io/libnvidia-container/stable/rpm/x86_64\n")
+    (repos / "cut.repo").write_text("[rest]\nbaseurl=https://site.example\n")
+    (kept := tmp_path / f"kept{repos}").mkdir(parents=True)
+    (kept / "cut.repo.original").touch()
+    script = probe.script().replace("/etc/yum.repos.d", str(repos))
+    state = parse(run(script.replace('"/var/lib/gpuready/backup$f', f'"{tmp_path}/kept$f'), SHELLS[0]))
+    found = {path for path in state.files if path.startswith(str(repos))}
+    assert found == {f"{repos}/cut.repo", f"{repos}/nct.repo"}
+
+
 @pytest.mark.parametrize("there", [True, False])
 def test_what_nvlink_5_needs_of_the_node(run: Run, tmp_path: Path, there: bool) -> None:
     """ib_umad and Kubernetes' DRA driver each leave a mark, and a file says what the next boot loads."""

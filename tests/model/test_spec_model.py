@@ -141,3 +141,9 @@ def test_the_spec_does_not_import_pyinfra() -> None:
     heavy = "[m for m in sys.modules if m.split('.')[0] in ('pyinfra', 'pyinfra_cli', 'gevent', 'paramiko')]"
     code = f"import sys, gpuready.inventory.hosts, gpuready.model.schema; print({heavy})"
     assert python("-c", code).stdout.strip() == "[]"
+
+
+def test_each_repository_has_the_placeholder_of_its_package_manager() -> None:
+    for key, placeholder in (("url", "$basearch"), ("rpm_url", "$(ARCH)")):
+        with pytest.raises(ValidationError, match="not a plain repository URL"):
+            NodeSpec.model_validate({"toolkit": {"repo": {key: f"https://mirror.example/{placeholder}"}}})

@@ -49,6 +49,14 @@ HIDDEN = (
     ("TOKEN=failed", "TOKEN=***"),
     ("tokenIssuer: S3KRET", "tokenIssuer: ***"),
     ("tokenizer_token: S3KRET", "tokenizer_token: ***"),
+    ("proxy_password=ab;S3KRET,ef", "proxy_password=***"),
+    ("proxy_password={S3KRET S3KRET\nproxy=a", "proxy_password=***\nproxy=a"),
+    ("Password = [S3KRET, ef", "Password = ***"),
+    ('password="ab"S3KRET', "password=***"),
+    ("password = a 'S3KRET' \"S3KRET\"", "password = ***"),
+    ('password = """\nS3KRET"""', 'password = """***"""'),
+    ('password = [\n  "S3KRET",\n]', 'password = ["***"]'),
+    ("password = 5318008", 'password = "***"'),
     ("x -----BEGIN RSA PRIVATE KEY-----\nS3KRET\n-----END RSA PRIVATE KEY-----",
      "x -----BEGIN RSA PRIVATE KEY----- *** -----END RSA PRIVATE KEY-----"),
 )  # fmt: skip
@@ -160,7 +168,8 @@ PUMPS = (
     "://a:", "a:", "a=", "token=", "token: ", '"token":', '"token":[', "'token':", '"token": "', "--", "--token",
     "machine ", "machine a password", "password\n", "- ", "-a: ", "[", "{a: ",
     '"""', "'''", 'token="""', "authorization", "cookie:x ",
-    "curl -u a:", "eyJaaaaaaaa.", "eyJ-", "token: |\n ", " token: >\n", "@", "\u00fc", "token = ", '\\"token\\": ',
+    "curl -u a:", "eyJaaaaaaaa.", "eyJ-", "token: |\n ", " token: >\n", "@", "\u00fc", "token = ",
+    "password=", 'password="', '\\"token\\": ',
 )  # fmt: skip
 
 

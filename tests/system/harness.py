@@ -231,7 +231,9 @@ def listing(machine: Machine) -> frozenset[str]:
     row = r"%p %y %m %U:%G %s %i %T@ %C@ %l\n"
     # The files of a container that runs are mounted below Docker's data a second time, with its own /proc.
     # After one that ended containerd cleans up its database in its own time.
+    # SQLite makes these two anew whenever rpm reads its database.
     others = "-path '/var/lib/docker/*/merged' -o -path '*/io.containerd.metadata.v1.bolt/meta.db'"
+    others += " -o -path '/var/lib/rpm/rpmdb.sqlite-*'"
     script = rf"find {' '.join(LASTING)} \( {leave_out} -o {others} \) -prune -o -printf '{row}'"
     return frozenset(machine.run(script).stdout.splitlines())
 

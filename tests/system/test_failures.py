@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuready.components.repository.component import KEYRING, SOURCE
+from gpuready.components.repository.source import AptSource
 from gpuready.model import probe
 from tests.lab import Lab, Machine, Repository, network, processes, scale, signing
 from tests.system.faults import footprint, leftovers, mends, problem, settled, until
@@ -343,5 +343,5 @@ def test_a_repository_that_swallows_packets_costs_bounded_time(gpuready: Gpuread
         assert network.SERVER in told and "timed out" in told, told
         assert not result.changed(m.name), result.explain()
         m.run(_DROP.format(what="-D"), timeout=20)
-    assert not (first.root / KEYRING[1:]).exists() and not (first.root / SOURCE[1:]).exists()
+    assert not (first.root / AptSource.keyring[1:]).exists() and not (first.root / AptSource.path[1:]).exists()
     mends(gpuready, silence.path)

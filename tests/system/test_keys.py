@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from gpuready.base.errors import ConvergeError
-from gpuready.components.repository.component import KEYRING, Repository
+from gpuready.components.repository.component import Repository
+from gpuready.components.repository.source import AptSource
 from gpuready.contract.compare import compare
 from tests.components.cases import Case, spec_of, state_of
 from tests.components.closing import close
@@ -50,7 +51,8 @@ def written(raw: bytes) -> str | ConvergeError:
     case = Case("repository", "here", "", {"spec": {"toolkit": {"repo": repo}}, "state": {"have": ["apt-get"]}})
     spec, state = spec_of(case), state_of(case)
     try:
-        return close(Repository(), spec, state, compare(Repository(), spec, state).diff, key=raw).writes[KEYRING]
+        steps = close(Repository(), spec, state, compare(Repository(), spec, state).diff, key=raw)
+        return steps.writes[AptSource.keyring]
     except ConvergeError as e:
         return e
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from gpuready.components.repository.component import KEYRING, PROXY, SOURCE
+from gpuready.components.repository.source import AptSource
 from tests.lab import Lab, Repository
 from tests.lab.network import SERVER
 from tests.lab.processes import matching
@@ -76,15 +76,15 @@ def test_old_lists_are_taken_out_and_kept(node: Host, repo: Repository) -> None:
 
 def test_the_key_is_rotated_when_the_spec_says_so(node: Host, repo: Repository) -> None:
     node.apply()
-    before, signer = node.run(f"cat {KEYRING}").stdout, repo.fingerprint
-    update = f"apt-get update -q -o Dir::Etc::sourcelist={SOURCE} -o Dir::Etc::sourceparts=- "
+    before, signer = node.run(f"cat {AptSource.keyring}").stdout, repo.fingerprint
+    update = f"apt-get update -q -o Dir::Etc::sourcelist={AptSource.path} -o Dir::Etc::sourceparts=- "
     update += "-o APT::Update::Error-Mode=any"
     repo.rotate("other")
     assert node.run(update, check=False).returncode != 0
     result = node.apply()
     assert result.changed() == {"repository"}, result.explain()
     assert result.diff("repository") == {"repository.key": ([signer], [repo.fingerprint])}
-    assert node.run(f"cat {KEYRING}").stdout != before
+    assert node.run(f"cat {AptSource.keyring}").stdout != before
     node.run(update)
     node.plan("--detailed-exitcode")
 
@@ -152,7 +152,7 @@ def test_a_proxy_is_used_and_its_password_stays_secret(fresh: Hosts) -> None:
         names = {url.rpartition("/")[2] for url in asked}
         assert {"gpgkey", "InRelease"} <= names and sum(name.endswith(".deb") for name in names) == 4
         assert all(url.startswith(f"http://{SERVER}:") for url in asked), "for this repository alone"
-        assert node.run(f"cat {PROXY}").stdout == f"{line}\n"
+        assert node.run(f"cat {AptSource.proxy}").stdout == f"{line}\n"
         others = "find / -xdev -type f -readable -size -1024k 2>/dev/null | xargs -r -d '\\n' grep -ls -e {}"
         for secret in (PASSWORD, *hashes):
             assert node.run(others.format(secret), user="gpu", check=False).stdout == ""
@@ -160,14 +160,14 @@ def test_a_proxy_is_used_and_its_password_stays_secret(fresh: Hosts) -> None:
         run("verify", "--passive")
         plan = run("plan", value=url.replace(PASSWORD, "another"))
         assert '"actual": "(another secret)", "expected": "(secret)"' in " ".join(plan.split())
-        node.run(f"chmod 644 {PROXY}")
+        node.run(f"chmod 644 {AptSource.proxy}")
         assert "(secret), readable by others" in run("apply")
-        assert node.run(f"stat -c %a {PROXY}").stdout == "600\n"
+        assert node.run(f"stat -c %a {AptSource.proxy}").stdout == "600\n"
         run("plan", "--detailed-exitcode")
         direct = node.with_spec(toolkit={})
         assert direct.apply().changed() == {"repository"}
-        assert node.run(f"test ! -e {PROXY}", check=False).returncode == 0
+        assert node.run(f"test ! -e {AptSource.proxy}", check=False).returncode == 0
         direct.plan("--detailed-exitcode")
         run("apply")
     run("remove")
-    assert node.run(f"test ! -e {PROXY}", check=False).returncode == 0
+    assert node.run(f"test ! -e {AptSource.proxy}", check=False).returncode == 0

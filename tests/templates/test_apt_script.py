@@ -126,7 +126,7 @@ def test_what_came_to_need_our_packages_is_not_purged(
 @pytest.mark.fault("D9", "proxy-secret")
 def test_the_proxy_reaches_apt_by_a_file_of_roots(tmp_path: Path) -> None:
     proxy = 'Acquire::http::Proxy::h "http://me:hunter2@h";'
-    script = resources.script("repository/fetch-key", url="http://h/key", proxy=proxy)
+    script = resources.script("repository/fetch-key", url="http://h/key", proxy=proxy, dnf=False)
     helper = 'echo "$@" >arguments; stat -c %a "${2%/*}" "$2" >modes; cat "$2" >given; for f; do :; done; echo key >$f'
     stub(tmp_path, apt_helper=helper)
     assert script.count("/usr/lib/apt/apt-helper") == 1

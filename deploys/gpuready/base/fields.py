@@ -2,7 +2,7 @@
 
 These values reach files and command lines on a node. So each type lists the characters that it allows, all harmless
 everywhere, and never those that it forbids. Sources: sources.list(5) for the ``$(ARCH)`` placeholder of apt,
-ld.so.conf(5), the OCI distribution reference grammar.
+dnf.conf(5) for ``$basearch``, ld.so.conf(5), the OCI distribution reference grammar.
 """
 
 import datetime
@@ -64,10 +64,13 @@ _PATH = re.compile(r"/[\w.+/@ :,=-]*")
 _DIRECTORY = re.compile(r"(/[A-Za-z0-9._+@-]+)+/?")
 
 
-def _repository(value: str) -> str:
-    if not is_plain_url(value.replace("$(ARCH)", "ARCH")):
-        raise ValueError("not a plain repository URL")
-    return value
+def _repository(placeholder: str) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        if not is_plain_url(value.replace(placeholder, "ARCH")):
+            raise ValueError("not a plain repository URL")
+        return value
+
+    return check
 
 
 def is_url(value: str) -> bool:
@@ -174,11 +177,18 @@ def _off(value: object) -> object:
 Version = Annotated[
     str, Field(pattern=r"^[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}$"), Allowed("X.Y.Z, such as 1.20.1 (in quotes)")
 ]
+_REPOSITORY = "^https?://[^\\s\"'`;|<>\\\\]+$"
 RepositoryUrl = Annotated[
     str,
-    AfterValidator(_repository),
-    Field(json_schema_extra={"pattern": "^https?://[^\\s\"'`;|<>\\\\]+$"}),
+    AfterValidator(_repository("$(ARCH)")),
+    Field(json_schema_extra={"pattern": _REPOSITORY}),
     Allowed("http(s)://host/path without credentials or quotes; $(ARCH) becomes the architecture"),
+]
+RpmRepositoryUrl = Annotated[
+    str,
+    AfterValidator(_repository("$basearch")),
+    Field(json_schema_extra={"pattern": _REPOSITORY}),
+    Allowed("http(s)://host/path without credentials or quotes; $basearch becomes the architecture"),
 ]
 KeySource = Annotated[
     str, AfterValidator(_key), LocalFile(), Allowed("an http(s) URL, or the path of a key file beside the inventory")

@@ -41,6 +41,7 @@ _FIXES = (
     (r"cannot write(?: in| to)? (/[\w./@+-]{0,200})", _FIND),
     (r"(/[\w./@+-]{0,200}) cannot be written", _FIND),
     (r"apt-get \w{1,20} failed", "mend it on the node (dpkg --audit; apt-get --fix-broken install), then run again"),
+    (r"dnf \w{1,20} failed", "mend it on the node (dnf check; dnf history), then run again"),
     (r"Docker (?:rejected|did not|does not|could not|gave no)", _ENGINE.format("docker")),
     (r"containerd (?:rejected|does not|was restarted)", _ENGINE.format("containerd")),
     (r"CRI-O rejected", _ENGINE.format("crio")),

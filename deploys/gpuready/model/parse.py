@@ -42,7 +42,7 @@ def parse(lines: list[str], pause: Callable[[], None] = lambda: None) -> NodeSta
     packages = _packages(r.run("dpkg") if r.run("dpkg") is not None else r.run("rpm"))
     next_boot = boots(values, *_output_of(modules), r.text("grub"))
     return NodeState(
-        os=_os(files["/etc/os-release"].text if "/etc/os-release" in files else ""),
+        os=os_release(files["/etc/os-release"].text if "/etc/os-release" in files else ""),
         kernel=one.get("kernel", ""),
         machine=one.get("machine", ""),
         boot_id=proc.get("/proc/sys/kernel/random/boot_id", "").strip(),
@@ -136,7 +136,7 @@ def _proc(text: str) -> dict[str, str]:
     return {path: "".join(lines) for path, lines in found.items()}
 
 
-def _os(text: str) -> OS:
+def os_release(text: str) -> OS:
     values: dict[str, str] = {}
     for line in text.splitlines():
         key, eq, value = line.partition("=")

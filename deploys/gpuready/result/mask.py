@@ -73,6 +73,12 @@ _NETRC = re.compile(
     r"|^([ \t]*password[ \t]+)\S+(?=[ \t]*$)",
     re.MULTILINE,
 )
+#: dnf's .repo files have no quotes: all to the end of the line. Words, and quotes and lists of TOML, come later.
+_REPO = re.compile(
+    r"^([ \t]*(?i:(?:proxy_)?password)[ \t]*=[ \t]*)"
+    r"(?!\"\"\"|'''|[\w.+-]+$|\[[ \t]*(?:[\"'#]|$)|(?:\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*')[ \t]*(?:#[^\n]*)?$)\S[^\n]*",
+    re.MULTILINE,
+)
 _CURL = re.compile(r"((?<!\S)(?:-u|--user|--proxy-user)[ =][\"']?[^\s:\"']{1,256}:)[^\s\"']+")
 _USERINFO = re.compile(r"(:(?:\\?/){2})(?:[^/\s\"'\\@:]*:(?:(?!:(?:\\?/){2})[^\s\"'\\<>])*|[^/\s\"'\\]+)@")
 #: Tokens that say by their form what they are: AWS, GitHub, GitLab, Hugging Face, NGC, Slack, Docker; JSON Web Tokens.
@@ -89,6 +95,7 @@ def mask_text(text: str) -> str:
         return text
     text = _PEM.sub(rf"\1 {MASK} \2", text)
     text = _HEADER.sub(rf"\g<1>{MASK}", text)
+    text = _REPO.sub(rf"\g<1>{MASK}", text)
     text = _replaced(text, _BLOCK, _block)
     for names, value in _PAIRS:
         text = _replaced(text, names, lambda whole, name, value=value: _value(whole, name, value))  # type: ignore[misc]

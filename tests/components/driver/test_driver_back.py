@@ -12,7 +12,8 @@ from gpuready.base.facts import KEPT
 from gpuready.base.step import Reply, Step
 from gpuready.components.driver.component import BEFORE, UNATTENDED, Driver, Hold, InstallPackages, Load, Simulate
 from gpuready.components.driver.install import UMAD
-from gpuready.components.repository.component import SOURCE, Repository
+from gpuready.components.repository.component import Repository
+from gpuready.components.repository.source import AptSource
 from gpuready.contract import ledger
 from gpuready.contract.compare import compare
 from gpuready.contract.removal import Removal
@@ -51,7 +52,7 @@ def test_remove_goes_back_to_the_holds_of_before() -> None:
     }
     (step,) = Driver().restore(found.diff, spec, state)
     back = ledger.Putback(UNATTENDED, state.sha256(UNATTENDED), False)
-    assert step.args == Hold((), ("libnvidia-ml1",), (), (back,), apt=True)
+    assert step.args == Hold((), ("libnvidia-ml1",), (), (back,), dnf=False)
     assert step.script.endswith('rm -f "$HOLDS_BEFORE"\nexit 0\n'), "a hold of somebody's later on is his"
 
 
@@ -66,9 +67,9 @@ def test_remove_takes_the_module_of_the_fabric_manager_back() -> None:
 
 
 def test_the_repository_does_not_remove_the_files_of_the_hold() -> None:
-    files = dict.fromkeys((UNATTENDED, "/etc/apt/apt.conf.d/90gpuready-reconverge", SOURCE), "ours\n")
+    files = dict.fromkeys((UNATTENDED, "/etc/apt/apt.conf.d/90gpuready-reconverge", AptSource.path), "ours\n")
     spec, state = node_of("driver", {}, FRESH | {"files": files | {f"{KEPT}{path}.absent": "" for path in files}})
-    assert list(Repository().original(spec, state)) == [f"repository.files.{SOURCE}"]
+    assert list(Repository().original(spec, state)) == [f"repository.files.{AptSource.path}"]
 
 
 def test_an_installation_is_simulated_checked_done_and_held() -> None:

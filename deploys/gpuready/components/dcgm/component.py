@@ -13,6 +13,7 @@ from gpuready.base.step import Script, Step, Steps
 from gpuready.base.versions import numbers
 from gpuready.contract import ignored_containers, need
 from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
+from gpuready.contract.package_manager import by_apt
 from gpuready.cuda import tables
 from gpuready.gpu.compat_host import gpus_of
 from gpuready.model.spec import NodeSpec
@@ -44,7 +45,7 @@ class Dcgm(Component):
         if not state.systemd:
             raise NotComparable("systemd does not run on this node, so it cannot start nvidia-dcgm: leave out "
                                 "dcgm.install")  # fmt: skip
-        if "apt-get" not in state.have:
+        if not by_apt(state):
             raise NotComparable("dcgm.install: only with apt so far; install DCGM by hand and leave the key out")
         for part in (state.packages, state.units, state.driver.smi):
             need.value(part)

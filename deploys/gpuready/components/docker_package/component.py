@@ -13,6 +13,7 @@ from gpuready.base.facts import KEPT
 from gpuready.base.step import Script, Step, Steps
 from gpuready.contract import ignored_containers, need
 from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Values
+from gpuready.contract.package_manager import by_apt
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Unknown
 
@@ -84,7 +85,7 @@ class DockerPackageRemove(Script, template="docker_package/remove"):
 
 def _refuse(state: NodeState) -> None:
     need.value(state.packages)
-    if "apt-get" not in state.have:
+    if not by_apt(state):
         raise NotComparable(
             "runtimes.docker.install: only with apt so far; install Docker by hand and leave the key out"
         )

@@ -25,6 +25,7 @@ from gpuready.contract.check import (
     unknown,
     warn,
 )
+from gpuready.contract.package_manager import manager
 from gpuready.contract.question import Question
 from gpuready.cuda import tables
 from gpuready.gpu import bus
@@ -82,7 +83,8 @@ def _set(spec: NodeSpec, state: NodeState) -> Verdict:
 
 def _held(spec: NodeSpec, state: NodeState) -> Verdict:
     members = _members(state)
-    loose = [name for name, package in members.items() if not packages.held(name, package, state)]
+    held = manager(state).held
+    loose = [name for name, package in members.items() if not held(packages.plain(name), package, state)]
     if not loose:
         return passed(f"all {len(members)} packages of the driver are held")
     pin, versions = packages.pinning(state), packages.versions(members)

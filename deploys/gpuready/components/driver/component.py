@@ -18,6 +18,7 @@ from gpuready.base.step import Reply, Script, Step, Steps
 from gpuready.components.driver import install, packages, recipes
 from gpuready.contract import ignored_containers, ledger, need
 from gpuready.contract.component import Applies, Change, Disruption, NotComparable, Value, Values
+from gpuready.contract.package_manager import manager
 from gpuready.contract.removal import WholeFiles
 from gpuready.cuda import tables
 from gpuready.model.spec import NodeSpec
@@ -48,9 +49,12 @@ class Driver(WholeFiles):
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         need.value(state.packages)
-        packages.refuse_to_hold(state)
-        apt = packages.by_apt(state)
-        if spec.driver.policy == "install" and not apt:
+        by = manager(state)
+        try:
+            by.refuse_to_hold(state)
+        except NotComparable as e:
+            raise NotComparable(f"driver.policy: {e}") from None
+        if spec.driver.policy == "install" and by.dnf:
             raise NotComparable("driver.policy: install works only with apt so far; hold also works with dnf")
         want = install.expected(spec, state) if spec.driver.policy == "install" else {}
         members = packages.members(state.installed)
@@ -58,11 +62,12 @@ class Driver(WholeFiles):
             return want | {_KEPT_OUT: "kept out"}  # the packages to hold are known only after the installation
         _refuse_mixed(members)
         held: dict[str, Value] = {f"driver.{name}.held": True for name in members}
-        return want | held | ({_KEPT_OUT: "kept out"} if apt else {})
+        return want | held | ({} if by.dnf else {_KEPT_OUT: "kept out"})
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         members = packages.members(state.installed)
-        found: dict[str, Value] = {f"driver.{n}.held": packages.held(n, p, state) for n, p in members.items()}
+        held = manager(state).held
+        found: dict[str, Value] = {f"driver.{n}.held": held(packages.plain(n), p, state) for n, p in members.items()}
         file = state.files.get(UNATTENDED)
         found[_KEPT_OUT] = None if file is None else "kept out" if file.data == _content(members) else "others kept out"
         return found | install.actual(state) | ledger.actual("driver", state, FILES)
@@ -127,7 +132,7 @@ class Driver(WholeFiles):
     def restore(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         held, files = _held(diff), ledger.to_restore(diff, state)
         hold, unhold = (tuple(name for name in held if held[name] is on) for on in (True, False))
-        script = Hold(hold, unhold, (), files, packages.by_apt(state))
+        script = Hold(hold, unhold, (), files, manager(state).dnf)
         yield Step("driver-hold", script, timeout=300, summary="restore the package holds")
 
 
@@ -177,17 +182,17 @@ class InstallPackages(Script, template="driver/install"):
     fabric_manager: bool
     modules: tuple[str, ...]
     holds_before: str = BEFORE
-    apt: bool = True
+    dnf: bool = False
 
 
 class Hold(Script, template="driver/hold"):
-    """Hold or release packages with apt or dnf, and write or restore the files for that."""
+    """Hold or release packages, and write or restore the files for that."""
 
     hold: tuple[str, ...]
     unhold: tuple[str, ...]
     puts: tuple[ledger.Put, ...]
     files: tuple[ledger.Putback, ...]
-    apt: bool
+    dnf: bool
     holds_before: str = BEFORE
 
 
@@ -231,7 +236,7 @@ def _held(diff: tuple[Change, ...]) -> dict[str, Value]:
 
 def _hold(state: NodeState, puts: Iterable[ledger.Put], hold: Iterable[str]) -> Step:
     """Return the step that holds these packages and writes the files for that."""
-    script = Hold(tuple(hold), (), tuple(puts), (), packages.by_apt(state))
+    script = Hold(tuple(hold), (), tuple(puts), (), manager(state).dnf)
     return Step("driver-hold", script, timeout=300, summary="hold the driver's packages")
 
 

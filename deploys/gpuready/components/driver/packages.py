@@ -4,21 +4,17 @@ A package belongs to the driver by its name *and* its version: everything built 
 driver's version. Not part of it: tools with their own sources (nvidia-settings, nvidia-persistenced), the container
 toolkit, CUDA, and packages that follow the kernel (linux-modules-nvidia-*).
 
-apt holds packages, or dnf's plugin versionlock. NVIDIA's repository also has nvidia-driver-pinning-VERSION, which makes
-apt prefer that version or branch of the driver and of its companions (priority 1000). dnf exits 0 even if it locked
-nothing, so its list counts. Each line is NAME-EPOCH:VERSION-RELEASE.ARCH, where ARCH may be ``*``. A line that starts
-with ``!`` excludes a version and holds nothing.
+NVIDIA's repository also has nvidia-driver-pinning-VERSION, which makes apt prefer that version or branch of the driver
+and of its companions (priority 1000).
 Sources: Debian's nvidia-graphics-drivers, Ubuntu's nvidia-graphics-drivers-* and linux-restricted-modules, NVIDIA's
-repositories (Maintainer and Vendor name who built a package), nvidia-installer's README (nvidia-uninstall); dpkg(1),
-apt-mark(8), dnf-versionlock(8); for pinning packages NVIDIA's Driver Installation Guide ("Version locking") and
-NVIDIA/gpu-driver-container#857 (2026-07).
+repositories (Maintainer and Vendor name who built a package), nvidia-installer's README (nvidia-uninstall); dpkg(1);
+for pinning packages NVIDIA's Driver Installation Guide ("Version locking") and gpu-driver-container#857 (2026-07).
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpuready.contract.component import NotComparable
 from gpuready.model.state import NodeState, Package
 
 _NAMES = re.compile(
@@ -47,8 +43,6 @@ _MOUNTED = re.compile(
     r"(/usr/local/nvidia|/var/lib/nvidia|/home/kubernetes/bin/nvidia)(/|$)|/lib(cuda|nvidia-ml)\.so\.\d"
 )
 UNINSTALL = "nvidia-uninstall"
-LOCKS = "/etc/dnf/plugins/versionlock.list"
-PLUGIN = "/etc/dnf/plugins/versionlock.conf"
 
 
 @dataclass(frozen=True)
@@ -130,31 +124,3 @@ def _place(line: str) -> str:
     fields = line.split()
     place = fields[4] if len(fields) > 4 else ""
     return "" if place.startswith(("/var/lib/docker/", "/run/containerd/", "/var/lib/containers/")) else place
-
-
-def by_apt(state: NodeState) -> bool:
-    """Tell whether apt holds packages on this node. Otherwise only dnf can."""
-    return "apt-get" in state.have
-
-
-def held(name: str, package: Package, state: NodeState) -> bool:
-    if by_apt(state) or LOCKS not in state.files:
-        return package.held
-    wanted = re.compile(rf"{re.escape(plain(name))}-(?:\d+:)?{re.escape(package.version)}(?:\.(?:\*|\w+))?")
-    return any(wanted.fullmatch(line.strip()) for line in state.files[LOCKS].text.splitlines())
-
-
-def refuse_to_hold(state: NodeState) -> None:
-    """Raise :class:`NotComparable` if nothing on this node can hold packages."""
-    if by_apt(state):
-        return
-    if "dnf" not in state.have:
-        raise NotComparable("driver.policy: gpuready can hold packages with apt and dnf 4 only")
-    if "dnf5" in state.have:
-        raise NotComparable(
-            "driver.policy: gpuready cannot hold packages with dnf 5; `dnf versionlock add` holds them by hand"
-        )
-    if PLUGIN not in state.files:
-        raise NotComparable(
-            "dnf holds packages with its plugin versionlock: install python3-dnf-plugin-versionlock first"
-        )

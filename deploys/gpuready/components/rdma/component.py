@@ -19,6 +19,7 @@ from gpuready.components.rdma.conf import MODES, OPERATOR, by_files, by_next_boo
 from gpuready.components.rdma.state import CONF, DRACUT, GRUB, MARK
 from gpuready.contract import ignored_containers, ledger
 from gpuready.contract.component import Applies, Change, Disruption, NotComparable, Value, Values
+from gpuready.contract.package_manager import by_apt
 from gpuready.contract.removal import WholeFiles
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Unknown
@@ -60,7 +61,7 @@ class Rdma(WholeFiles):
                 want["rdma.cmdline"] = mode
             if state.ib_netns_mode:
                 want[_RUNNING] = mode
-        if spec.rdma.packages and not isinstance(state.packages, Unknown) and "apt-get" not in state.have:
+        if spec.rdma.packages and not isinstance(state.packages, Unknown) and not by_apt(state):
             raise NotComparable(
                 "rdma.packages works only with apt so far: install them by hand, and remove the key from the spec"
             )

@@ -1,13 +1,13 @@
 """The NVIDIA container toolkit: its four packages at one exact version, held.
 
-All four are pinned: before 1.18, the top package did not fix the version of the other three; from 1.18 on, apt cannot
-satisfy a loose pin (nvidia-container-toolkit issue 1091). Since 1.18.0, the postinst runs ``systemctl daemon-reload``
+All four are pinned: before 1.18, the top package did not fix the version of the other three; from 1.18 on, a loose pin
+cannot be satisfied (nvidia-container-toolkit issue 1091). Since 1.18.0, the postinst runs ``systemctl daemon-reload``
 (from 1.20.0 on through debhelper), which can take the GPU away from containers in legacy mode (issues 48, 1227). So an
 installation is class *recreate*.
 
 The packages that the toolkit replaced in 2023 are removed in the same transaction, because the toolkit does not
 conflict with nvidia-docker2. They are never purged: daemon.json is a conffile of nvidia-docker2 (see its debian/
-directory).
+directory). rpm cannot remove a package without its configuration files, so there the user has to.
 """
 
 from collections.abc import Iterable
@@ -18,6 +18,7 @@ from gpuready.components.toolkit.state import BEFORE, PACKAGES, before
 from gpuready.components.toolkit_config import state as toolkit_config
 from gpuready.contract import ignored_containers
 from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
+from gpuready.contract.package_manager import manager
 from gpuready.model.spec import REACH_REPOSITORY, NodeSpec
 from gpuready.model.state import NodeState, Unknown
 
@@ -40,6 +41,7 @@ class Toolkit(Component):
         return Applies(True, "GPU containers need it")
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Values:
+        _refuse_dnf(spec, state)
         want: dict[str, Value] = {f"toolkit.{name}": f"{spec.toolkit.version}-1" for name in PACKAGES}
         actual = self.actual(spec, state)
         if not isinstance(state.packages, Unknown) and any(actual.get(key) != value for key, value in want.items()):
@@ -51,11 +53,12 @@ class Toolkit(Component):
         if isinstance(state.packages, Unknown):
             return {f"toolkit.{name}{part}": state.packages for name in PACKAGES for part in ("", ".held")}
         found: dict[str, Value] = {}
+        held = manager(state).held
         for name in PACKAGES:
             package = state.packages.get(name)
             if package is not None:
                 found[f"toolkit.{name}"] = package.version + ("" if package.configured else " (not configured)")
-            found[f"toolkit.{name}.held"] = package.held if package else False
+            found[f"toolkit.{name}.held"] = held(name, package, state) if package else False
         return found | {f"toolkit.{name}": state.packages[name].version for name in LEGACY if name in state.packages}
 
     def original(self, spec: NodeSpec, state: NodeState) -> Values:
@@ -95,6 +98,8 @@ class Toolkit(Component):
             hold=_held(PACKAGES, diff, state, on=True),
             unhold=_held(PACKAGES, diff, state, on=False),
             work=ignored_containers.words(spec),
+            dnf=manager(state).dnf,
+            key=_key(spec),
         )
         summary = f"install {version}" if version else "set the holds"
         fixes = (("the repository cannot be read", REACH_REPOSITORY),)
@@ -108,6 +113,9 @@ class Toolkit(Component):
             hold=_held(stays, diff, state, on=True),
             unhold=_held(stays, diff, state, on=False),
             work=ignored_containers.words(spec),
+            dnf=manager(state).dnf,
+            key=_key(spec),
+            leave=True,
         )
         yield Step("toolkit", script, timeout=1800, summary="purge the packages" if gone else "set the holds")
 
@@ -115,7 +123,8 @@ class Toolkit(Component):
 class ToolkitInstall(Script, template="toolkit/converge"):
     """Install ``pins`` (``NAME=VERSION``), or purge packages, and set the holds.
 
-    ``old``: the installed packages that the new ones replace.
+    ``old``: the installed packages that the new ones replace. ``key``: the end of the fingerprint of the repository's
+    key, by which rpm names it. ``leave``: remove what came with the packages, too.
     """
 
     hold: tuple[str, ...]
@@ -126,6 +135,29 @@ class ToolkitInstall(Script, template="toolkit/converge"):
     old: tuple[str, ...] = ()
     purge: tuple[str, ...] = ()
     packages: tuple[str, ...] = PACKAGES
+    dnf: bool = False
+    key: str = ""
+    leave: bool = False
+
+
+def _key(spec: NodeSpec) -> str:
+    return spec.toolkit.repo.fingerprint[-8:].lower()
+
+
+def _refuse_dnf(spec: NodeSpec, state: NodeState) -> None:
+    """Raise NotComparable for what gpuready cannot do with dnf."""
+    if not manager(state).dnf:
+        return
+    if spec.toolkit.hold:
+        try:
+            manager(state).refuse_to_hold(state)
+        except NotComparable as e:
+            raise NotComparable(f"toolkit.hold: {e}, or set toolkit.hold to false") from None
+    if old := [name for name in LEGACY if name in state.installed]:
+        raise NotComparable(
+            f"{', '.join(old)}: gpuready cannot replace it with dnf. Remove it first, and keep a copy of "
+            "/etc/docker/daemon.json, which rpm may remove or rename"
+        )
 
 
 def _refuse_unreadable_config(state: NodeState) -> None:
@@ -145,7 +177,7 @@ def _packages(diff: tuple[Change, ...]) -> bool:
 
 def _held(names: Iterable[str], diff: tuple[Change, ...], state: NodeState, *, on: bool) -> tuple[str, ...]:
     """Return the packages of ``names`` that have a hold afterwards, or have none."""
-    then = {name: package.held for name, package in state.installed.items()} | {
+    then = {name: manager(state).held(name, package, state) for name, package in state.installed.items()} | {
         c.key.removeprefix("toolkit.").removesuffix(".held"): bool(c.expected) for c in diff if c.key.endswith(".held")
     }
     return tuple(name for name in names if then.get(name, False) is on)

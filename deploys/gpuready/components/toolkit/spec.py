@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import ValidationInfo, model_validator
 from pydantic_core import PydanticCustomError
 
-from gpuready.base.fields import Date, Fingerprint, KeySource, Proxy, RepositoryUrl, Text, Version
+from gpuready.base.fields import Date, Fingerprint, KeySource, Proxy, RepositoryUrl, RpmRepositoryUrl, Text, Version
 from gpuready.base.section import Section
 from gpuready.base.versions import numbers
 
@@ -24,16 +24,18 @@ TOOLKIT_FLOOR = "1.19.1"
 
 REACH_REPOSITORY = (
     "let the node reach it (name resolution, firewall), or set in the spec a proxy, toolkit: {repo: {proxy: URL}}, "
-    "or a mirror, toolkit: {repo: {url: URL, key: URL}}"
+    "or a mirror, toolkit: {repo: {url: URL, key: URL}}, for dnf rpm_url"
 )
 """What to do if a node cannot read the repository."""
 
 
 class Repository(Section):
-    """The apt repository of the NVIDIA Container Toolkit."""
+    """The repository of the NVIDIA Container Toolkit."""
 
     url: RepositoryUrl = "https://nvidia.github.io/libnvidia-container/stable/deb/$(ARCH)"
-    """The flat apt repository."""
+    """The flat repository for apt."""
+    rpm_url: RpmRepositoryUrl = "https://nvidia.github.io/libnvidia-container/stable/rpm/$basearch"
+    """The repository for dnf."""
     key: KeySource = "https://nvidia.github.io/libnvidia-container/gpgkey"
     """The signing key: a URL, or a file on this machine (relative to the inventory's directory)."""
     fingerprint: Fingerprint = "C95B321B61E88C1809C4F759DDCAE044F796ECB0"
@@ -59,7 +61,7 @@ class Toolkit(Section):
     hold: bool = True
     """Hold the packages, so that no upgrade changes them."""
     repo: Repository = Repository.model_construct()
-    """The apt repository of the packages."""
+    """The repository of the packages."""
     floor_exception: FloorException | None = None
     """Required for a version below the security floor."""
     mode: Literal["auto", "legacy", "cdi", "jit-cdi", "csv"] | None = None

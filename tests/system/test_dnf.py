@@ -1,0 +1,137 @@
+"""The main job on a machine with dnf and an RPM database: apply, apply again, another version, verify, remove.
+
+The machine is Debian with Rocky's name: dnf, rpm, systemd and Docker are real, and so are the toolkit's RPM packages,
+which its own .spec packs.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from gpuready.components.repository.source import DnfSource
+from gpuready.components.toolkit.state import PACKAGES
+from gpuready.contract.package_manager import LOCKS
+from gpuready.model.spec import TOOLKIT_VERSION
+from tests.lab import Lab, Repository
+from tests.lab.image import DNF
+from tests.system.harness import Gpuready, Inventories, Sessions
+from tests.system.host import Host
+
+_PLACES = "/etc /usr/bin /usr/lib/systemd /var/lib/gpuready ! -type d ! -path /etc/ld.so.cache ! -path '*/tx/*'"
+_SAYS = {
+    "packages": "rpm -qa | sort",
+    "locks": f"grep -v '^#' {LOCKS} | grep . || true",
+    "runtimes": "docker info --format '{{json .Runtimes}}'",
+    "files": f"find {_PLACES} ! -path {LOCKS} -printf '%p %y %m %l\\n' 2>/dev/null || true",
+    "contents": f"find {_PLACES} ! -path {LOCKS} -type f -print0 2>/dev/null | xargs -0 sha256sum | sort",
+}
+
+
+def whole(machine: Host) -> dict[str, list[str]]:
+    """All that apply touches, as the machine itself tells it."""
+    return {name: sorted(machine.run(script).stdout.splitlines()) for name, script in _SAYS.items()}
+
+
+def differences(before: dict[str, list[str]], after: dict[str, list[str]]) -> dict[str, set[str]]:
+    """What is not the same."""
+    return {name: set(before[name]) ^ set(after[name]) for name in before}
+
+
+@pytest.fixture(scope="module")
+def repo(lab: Lab) -> Iterator[Repository]:
+    """A repository that has the RPM packages, too."""
+    with lab.publish(with_rpms=True) as published:
+        yield published
+
+
+@pytest.fixture(scope="module")
+def node(lab: Lab, repo: Repository, gpuready: Gpuready, inventory: Inventories) -> Iterator[Host]:
+    """The module's machine."""
+    with lab.machine(DNF) as machine:
+        found = Host(machine, gpuready, inventory)
+        found.repo = repo
+        yield found
+
+
+def versions(node: Host) -> set[str]:
+    """The installed versions of the toolkit's packages."""
+    return set(node.run(f"rpm -q --qf '%{{VERSION}}-%{{RELEASE}}\\n' {' '.join(PACKAGES)}").stdout.split())
+
+
+def locked(node: Host) -> set[str]:
+    """What versionlock holds."""
+    return {line for line in node.run(_SAYS["locks"]).stdout.split("\n") if line}
+
+
+@pytest.mark.promise
+def test_a_node_with_dnf_is_converged_and_becomes_what_it_was(node: Host) -> None:
+    node.run("docker run -d --restart=no --name work busybox:lab sleep 100000")
+    Sessions(node)  # lets sshd log sessions from now on
+    before, work = whole(node), node.pids()
+
+    assert node.plan("--detailed-exitcode", code=2).host()["execs"] == 1
+    applied = node.apply()
+    assert applied.changed() == {"repository", "toolkit", "docker"}, applied.explain()
+    assert versions(node) == {f"{TOOLKIT_VERSION}-1"}
+    assert locked(node) == {f"{name}-0:{TOOLKIT_VERSION}-1.*" for name in PACKAGES}
+    assert f"version {TOOLKIT_VERSION}\n" in node.run("nvidia-ctk --version").stdout
+    node.run("docker run --rm --runtime=nvidia --network=none -e NVIDIA_VISIBLE_DEVICES=void busybox:lab true")
+
+    with node.untouched(sessions=1):
+        assert node.settled().changed() == set()
+    verified = node.verify()
+    assert verified.host()["execs"] == 2
+    assert verified.checks("fail", "unknown", "warn") == set(), verified.explain()
+    assert {"repository.candidate", "repository.config", "toolkit.version", "docker.smoke"} <= verified.checks("pass")
+    # An upgrade by somebody else keeps the version.
+    assert "Nothing to do" in node.run("dnf -y upgrade 'nvidia-container-toolkit*'").stdout
+
+    removed = node.remove()
+    assert removed.changed() >= {"docker", "toolkit", "repository"}, removed.explain()
+    after = whole(node)
+    assert not any(differences(before, after).values()), differences(before, after)
+    assert node.pids() == work
+
+
+def test_a_version_goes_down_and_up_and_its_lock_follows(node: Host) -> None:
+    node.apply()
+    older = {"version": "1.19.1"}
+    assert node.apply(toolkit=older).changed() == {"toolkit"}
+    assert versions(node) == {"1.19.1-1"}
+    assert locked(node) == {f"{name}-0:1.19.1-1.*" for name in PACKAGES}
+    assert node.apply(toolkit=older | {"hold": False}).changed() == {"toolkit"}
+    assert locked(node) == set()
+    node.apply()
+    assert versions(node) == {f"{TOOLKIT_VERSION}-1"}
+
+
+def test_damage_is_found_and_mended(node: Host) -> None:
+    node.apply()
+    node.run(f"sed -i s/repo_gpgcheck=1/repo_gpgcheck=0/ {DnfSource.path}; dnf versionlock delete libnvidia-container1")
+    found = node.verify("--passive", code=3)
+    assert found.checks("fail") == {"repository.config", "toolkit.config"}, found.explain()
+    assert node.apply().changed() == {"repository", "toolkit"}
+    assert "repo_gpgcheck=1" in node.run(f"cat {DnfSource.path}").stdout
+
+
+def test_another_entry_for_the_repository_goes_and_comes_back(node: Host, repo: Repository) -> None:
+    node.remove()
+    url, ours = repo.settings()["rpm_url"], "[ours]\nname=ours\nbaseurl=file:///srv/ours\n"
+    other = f"[nvidia-container-toolkit]\nname=n\nbaseurl={url}\ngpgcheck=0\n"
+    file = node.root / "etc/yum.repos.d/nvidia-container-toolkit.repo"
+    file.write_text(other + ours, "utf-8")
+    node.apply()
+    assert file.read_text("utf-8") == ours
+    node.remove()
+    assert file.read_text("utf-8") == other + ours
+    file.unlink()
+
+
+def test_metadata_or_packages_of_another_key_are_refused(node: Host, repo: Repository, lab: Lab) -> None:
+    node.remove()
+    with lab.publish("other", with_rpms=True) as wrong:  # the packages have the lab's signature, the metadata not
+        settings = wrong.settings() | {"key": f"{wrong.base}/gpgkey-lab", "fingerprint": repo.fingerprint}
+        node.fails("the repository cannot be read", toolkit={"repo": settings})
+        node.fails("toolkit", "cannot be installed", toolkit={"repo": wrong.settings()})
+    assert node.run("rpm -qa 'nvidia-container*'").stdout == ""
+    node.remove()

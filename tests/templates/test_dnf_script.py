@@ -1,0 +1,206 @@
+"""What the scripts read of dnf's transactions, as dnf 4.23 printed them, and its locks. dnf is a stub here."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gpuready.base import resources
+from gpuready.contract.package_manager import DNF, DNF_RELEASES, LOCKS, manager
+from gpuready.model.parse import os_release
+from gpuready.model.state import File, NodeState, Package
+from tests.templates.test_apt_script import sh, stub
+
+#: The table of a transaction, between its lines of =; a name that is too long stands alone in its line.
+TRANSACTION = """Dependencies resolved.
+====================================================================
+ Package                  Architecture Version   Repository      Size
+====================================================================
+Installing:
+ nvidia-container-toolkit x86_64       1.20.1-1  gpuready-x     1.8 M
+     replacing  nvidia-container-runtime-hook.x86_64 1.4.0-2
+Downgrading:
+ libnvidia-container1     x86_64       1.20.1-1  gpuready-x     5.6 k
+Removing:
+ libnvidia-container-of-another-company-with-a-long-name
+                          x86_64       1.18.2-1  @gpuready-x      0
+Removing dependent packages:
+ site-gpu                 noarch       1-1       @System          0
+
+Transaction Summary
+====================================================================
+Remove  3 Packages
+
+ not a package
+"""
+
+
+def holds(tmp_path: Path, call: str, listed: str | None) -> str:
+    """The list after a call of lib/holds.sh.j2; installed are a at 2-1, and kmod at two versions."""
+    (tmp_path / "installed").mkdir()
+    (tmp_path / "installed/a").write_text("0:2-1\n")
+    (tmp_path / "installed/kmod").write_text("1:5~rc-1.el9\n1:6+x-1.el9\n")
+    stub(tmp_path, rpm='for p; do :; done; cat "installed/$p"')
+    file = tmp_path / "list"
+    if listed is not None:
+        file.write_text(listed)
+        file.chmod(0o640)
+    script = resources.script("lib/lib") + resources.script("lib/holds", dnf=True) + "\n: 900\n"
+    done = sh(tmp_path, script.replace(LOCKS, str(file)), call)
+    assert done.returncode == 0, done.stderr
+    assert listed is None or file.stat().st_mode & 0o777 == 0o640
+    assert not list(tmp_path.glob(".gpuready-*"))
+    return file.read_text() if file.exists() else ""
+
+
+@pytest.mark.parametrize("have", [("dnf",), ("dnf", "apt-get"), ("apt-get",), ()])
+@pytest.mark.parametrize(
+    "release",
+    [
+        *(f"ID={id}\nVERSION_ID=9\n" for id in DNF_RELEASES),
+        'ID="scientific"\nID_LIKE="centos fedora"\n',
+        "ID=debian\n",
+        'ID=ubuntu\nID_LIKE="debian"\nHOME_URL="https://rhel.example/ rhel "\n',
+        "ID=ol-like\n",
+        "",
+    ],
+)
+def test_probe_and_plan_agree_on_apt_or_dnf(tmp_path: Path, release: str, have: tuple[str, ...]) -> None:
+    (tmp_path / "os-release").write_text(release)
+    script = resources.script("lib/reader", what="test").replace("/etc/os-release", f"{tmp_path}/os-release")
+    script += f'has() {{ case " {" ".join(have)} " in *" $1 "*) ;; *) return 1 ;; esac; }}\n'
+    done = subprocess.run(["sh"], input=f"{script}by_dnf && echo dnf", capture_output=True, text=True, check=False)
+    assert (done.stdout == "dnf\n") == manager(NodeState(os=os_release(release), have=have)).dnf
+
+
+def test_what_would_go_is_read_from_the_transaction(tmp_path: Path) -> None:
+    script = resources.script("lib/lib") + resources.script("lib/dnf") + "\n: 900\n"
+    done = sh(tmp_path, script, f"removals <<'END'\n{TRANSACTION}END\n")
+    long = "libnvidia-container-of-another-company-with-a-long-name"
+    assert done.stdout.split() == ["nvidia-container-runtime-hook", long, "site-gpu"]
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (
+            "No match for argument: a-9\nError: Unable to find a match: a-9\n",
+            "No match for argument: a-9 Unable to find a match: a-9",
+        ),
+        (
+            "Waiting\nError: \n Problem: conflict\n  - nothing provides b\n\n(try '--skip-broken')\n",
+            "Problem: conflict nothing provides b",
+        ),
+        ("x\nPublic key for a.rpm is not installed\nError: GPG check FAILED\n", "Public key for a.rpm is not installed "
+         "GPG check FAILED"),
+        ("Error: RPMDB already locked by 7\n  The application with PID 7\n\nError: no\n", "no"),
+        ("[Errno 28] No space left on device\n", "[Errno 28] No space left on device"),
+        ("first\nlast words\n\n", "last words"),
+    ],
+)  # fmt: skip
+def test_why_dnf_failed_is_read_from_its_output(tmp_path: Path, said: str, why: str) -> None:
+    script = resources.script("lib/lib") + resources.script("lib/dnf")
+    done = sh(tmp_path, script, f"dnf_said <<'END'\n{said}END\n")
+    assert " ".join(done.stdout.split()) == why
+
+
+def test_another_dnf_is_waited_for_with_a_limit(tmp_path: Path) -> None:
+    script = resources.script("lib/lib") + resources.script("lib/dnf")
+    busy = 'case $* in *exit_on_lock=1*) ;; *) exit 1 ;; esac; echo x >>tries; [ "$(wc -l <tries)" = 2 ] || exit 200'
+    stub(tmp_path, dnf=busy)
+    assert sh(tmp_path, script, "dnf_get x && echo went on").stdout == "went on\n"
+    done = sh(tmp_path, script, "dnf_get x", 0)
+    assert (done.returncode, done.stderr) == (200, "another package manager is still at work: run again later\n")
+
+
+def toolkit(tmp_path: Path, call: str, **stubs: str) -> tuple[int, str]:
+    """A call of toolkit/dnf.sh.j2, with a database of keys: exit code and stderr."""
+    stub(tmp_path, rpm=_RPM, **stubs)
+    values = {"packages": ("a",), "pins": ("a=1-1",), "purge": ("a",), "key": "f796ecb0"}
+    script = "".join(resources.script(name, **more) for name, more in (
+        ("lib/lib", {}), ("toolkit/dnf", values), ("lib/holds", {"dnf": True})))  # fmt: skip
+    done = sh(tmp_path, script, call)
+    return done.returncode, done.stderr
+
+
+#: -qa lists the keys, -e removes one, -q asks for one.
+_RPM = """case $1 in
+-qa) [ ! -e broken ] && cat keys ;;
+-e) grep -vxF "$2" keys >rest; mv rest keys ;;
+-q) grep -qxF "$2" keys ;;
+esac"""
+_OTHER, _OURS = "gpg-pubkey-12345678-0", "gpg-pubkey-f796ecb0-1"
+
+
+def test_a_key_that_the_look_ahead_imported_goes_if_nothing_is_installed(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text(f"{_OTHER}\n")
+    code, said = toolkit(tmp_path, "look_ahead a", dnf=f"echo {_OURS} >>keys; echo Error: no space; exit 1")
+    assert (code, "no space" in said) == (1, True), said
+    assert (tmp_path / "keys").read_text() == f"{_OTHER}\n"
+
+
+def test_a_key_goes_with_gpuready_if_it_came_with_it(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text(f"{_OTHER}\n")
+    calls = "look_ahead a; look_ahead a"
+    assert toolkit(tmp_path, calls, dnf=f"grep -q {_OURS} keys || echo {_OURS} >>keys") == (0, "")
+    assert _OURS in (tmp_path / "keys").read_text()
+    assert toolkit(tmp_path, "KEY=another; forget_keys", dnf="") == (0, "")
+    assert (tmp_path / "keys").read_text() == f"{_OTHER}\n"
+
+
+def test_a_key_that_was_there_before_stays(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text(f"{_OURS}\n")
+    assert toolkit(tmp_path, "look_ahead a; forget_keys", dnf="") == (0, "")
+    assert toolkit(tmp_path, "look_ahead a", dnf="exit 1")[0] == 1
+    assert (tmp_path / "keys").read_text() == f"{_OURS}\n"
+
+
+def test_a_removal_that_cannot_be_tried_ends_the_script(tmp_path: Path) -> None:
+    code, said = toolkit(tmp_path, "left=$(also_purged) || exit 1; echo went on >&2", dnf="echo Error: no; exit 1")
+    assert (code, said) == (1, "dnf cannot remove the packages; nothing was changed: no \n")
+
+
+def test_exclusions_of_dnf_conf_and_the_plugins_of_subscriptions_do_not_count(tmp_path: Path) -> None:
+    asks = "case $* in *--disableplugin=subscription-manager*--disableexcludes=all*) ;; *) exit 1 ;; esac"
+    assert toolkit(tmp_path, "refresh && offered && install", dnf=asks) == (0, "")
+
+
+def test_an_unreadable_database_is_not_an_empty_one(tmp_path: Path) -> None:
+    (tmp_path / "broken").touch()
+    assert toolkit(tmp_path, "before") == (1, "rpm's database cannot be read; nothing was changed\n")
+
+
+#: What is not a lock of `a`: comments, exclusions, other packages, and what nobody can tell.
+OTHERS = "# ours, since 2024\n!a-0:1-1.*\nab-0:1-1.*\na-b-0:1-1.*\na-b-1\n\nx-a-1-1.*\n"
+
+
+def test_of_a_list_of_locks_only_those_of_the_package_change(tmp_path: Path) -> None:
+    assert holds(tmp_path, "hold a", f"a-0:1-1.*\n{OTHERS} a-1-1\na-1") == f"{OTHERS}a-0:2-1.*\n"
+    assert is_held("a", "2-1", f"{OTHERS}a-0:2-1.*\n")
+
+
+@pytest.mark.parametrize("line", ["a-0:2-1.*", "a-2-1.x86_64", " a-2-1 "])
+def test_a_lock_that_is_right_stays_as_it_is(tmp_path: Path, line: str) -> None:
+    assert holds(tmp_path, "hold a; is_locked a 2-1 || exit 9", f"{OTHERS}{line}\n") == f"{OTHERS}{line}\n"
+    assert is_held("a", "2-1", line)
+
+
+@pytest.mark.parametrize("line", ["!a-0:2-1.*", "a-0:2-10.*", "a-0:2x1.*", "ba-2-1", "#a-2-1", "a-2-1.* x"])
+def test_what_is_no_lock_of_this_version_does_not_count(tmp_path: Path, line: str) -> None:
+    holds(tmp_path, "is_locked a 2-1 && exit 9 || exit 0", f"{line}\n")
+    assert not is_held("a", "2-1", line)
+
+
+def test_each_installed_version_is_locked_and_release_takes_all(tmp_path: Path) -> None:
+    both = "kmod-1:5~rc-1.el9.*\nkmod-1:6+x-1.el9.*\n"
+    assert holds(tmp_path, "hold kmod; hold kmod", None) == both
+    (tmp_path / "again").mkdir()
+    assert holds(tmp_path / "again", "release kmod a", f"{OTHERS}{both}a-3-1.*\n") == OTHERS
+    (tmp_path / "none").mkdir()
+    assert holds(tmp_path / "none", "release a", None) == ""
+
+
+def is_held(name: str, version: str, listed: str) -> bool:
+    """What the plan makes of that list."""
+    state = NodeState(files={LOCKS: File(text=listed, mode=0o644, uid=0, gid=0, mtime=0)})
+    return DNF.held(name, Package(version=version, arch=""), state)
