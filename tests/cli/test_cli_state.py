@@ -170,7 +170,10 @@ def test_explain_is_as_wide_as_the_terminal(
     exits: Exits, monkeypatch: pytest.MonkeyPatch, columns: str, widest: int
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    lines = [line for line in exits(0, "explain", "gpu.count").out.splitlines() if "confirm" not in line]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    lines = [
+        line for line in exits(0, "explain", "gpu.count", "--color", "never").out.splitlines() if "confirm" not in line
+    ]
     assert widest - 15 < max(map(len, lines)) <= widest
 
 

@@ -380,7 +380,7 @@ def _component(item: Component) -> str:
 
 def _labelled(told: dict[str, str]) -> list[str]:
     """Lines ``  label   text``: up to :data:`_WIDTH`, and as wide as the terminal. ``confirm`` is never divided."""
-    width = max(min(shutil.get_terminal_size((_WIDTH, 24)).columns, _WIDTH), 40)
+    width = max(min(shutil.get_terminal_size().columns, _WIDTH), 40) if sys.stdout.isatty() else _WIDTH
     return [
         f"  {label:<8}{_plain(text)}" if label == "confirm" else
         textwrap.fill(_plain(text), width, initial_indent=f"  {label:<8}", subsequent_indent=" " * 10,
