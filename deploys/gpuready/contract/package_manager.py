@@ -105,4 +105,4 @@ def refuse_to_install(state: NodeState) -> None:
     release = re.match(r"\d{1,6}", state.os.version_id)
     if oldest is None or not release or int(release[0]) < oldest:
         known = ", ".join(f"{id} {oldest}" for id, oldest in DNF_RELEASES.items())
-        raise NotComparable(f"{name} is not one of the distributions with dnf that gpuready knows: {known}, or newer")
+        raise NotComparable(f"gpuready does not support {name}; with dnf, it supports {known}, or newer")
