@@ -182,8 +182,9 @@ def test_a_chunk_that_changes_hosts_may_begin_twice(tmp_path: Path) -> None:
     assert [chunk.access.again for chunk in cluster._client.chunks] == [frozenset(), {"n1"}, {"n2"}]
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def hang_up() -> Iterator[None]:
+    """SIGHUP is an interrupt; whatever a test makes of it ends with the test."""
     before = signal.signal(HUP, signal.default_int_handler)
     yield
     signal.signal(HUP, before)
@@ -204,7 +205,7 @@ INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
     ],
 )
 def test_ctrl_c_lets_the_changes_end_and_a_second_one_aborts(
-    tmp_path: Path, hang_up: None, work: str, signals: list[int], sent: list[int], aborted: bool
+    tmp_path: Path, work: str, signals: list[int], sent: list[int], aborted: bool
 ) -> None:
     """What was done is in the result in every case."""
     rest = iter(signals)
