@@ -9,23 +9,7 @@ description:
   - The spec of a host is its variable C(gpuready), as gpuready reads it from the inventory.
   - The task fails if a host fails. The role of the same name lets only that host fail.
   - Changes that wait for permission or for an idle node are no failure.
-options:
-  inventory:
-    description: The inventories that gpuready reads. By default, those of the play.
-    type: list
-    elements: str
-  arguments:
-    description: More arguments of C(gpuready apply), such as C(--allow-disruption reload).
-    type: list
-    elements: str
-    default: []
-  hosts:
-    description: Only these of the hosts that are left in the play, or in its batch. By default, all of them.
-    type: list
-    elements: str
-  executable:
-    description: The program. By default, the one beside Ansible's Python, or the one on C(PATH).
-    type: str
+extends_documentation_fragment: gpuready.node.run
 attributes:
   check_mode:
     description: Runs C(gpuready plan).

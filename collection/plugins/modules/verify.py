@@ -8,23 +8,7 @@ description:
   - The control node runs C(gpuready verify) once over all hosts of the play, or of its batch (C(serial)).
   - The spec of a host is its variable C(gpuready), as gpuready reads it from the inventory.
   - The task fails if a host fails. The role of the same name lets only that host fail.
-options:
-  inventory:
-    description: The inventories that gpuready reads. By default, those of the play.
-    type: list
-    elements: str
-  arguments:
-    description: More arguments of C(gpuready verify), such as C(--level smoke).
-    type: list
-    elements: str
-    default: []
-  hosts:
-    description: Only these of the hosts that are left in the play, or in its batch. By default, all of them.
-    type: list
-    elements: str
-  executable:
-    description: The program. By default, the one beside Ansible's Python, or the one on C(PATH).
-    type: str
+extends_documentation_fragment: gpuready.node.run
 attributes:
   check_mode:
     description: It changes nothing anyway.
