@@ -191,7 +191,7 @@ def _one(
         return skip(f"deeper than verify.level: {spec.verify.level}")
     if check.gpu and spec.hardware.without_gpus:
         return skip("hardware.gpus: none")
-    root = [id for id in check.after if _bad(done, id)]
+    root = [id for id in check.after if id in done and done[id].verdict.status in ("fail", "unknown")]
     if root:
         return skip(f"see {root[0]}")
     verdict = known[check.id] if check.id in known else check.verdict(spec, state)
@@ -202,10 +202,6 @@ def _one(
     if verdict.status == "fail" and not verdict.remedy:
         return replace(verdict, remedy=check.fix)
     return verdict
-
-
-def _bad(done: Mapping[str, Judged], id: str) -> bool:
-    return id in done and done[id].verdict.status in ("fail", "unknown")
 
 
 def waived(check: Check, spec: NodeSpec, host: str, today: date, verdict: Verdict) -> Verdict:

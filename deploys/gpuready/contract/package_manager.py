@@ -1,8 +1,7 @@
-"""The node's package manager: apt, or dnf 4. Components call it and never ask which one it is. Pure.
+"""The node's package manager: apt, or dnf 4. What they do differently is here, or in the scripts. Pure.
 
-apt holds packages, or dnf's plugin versionlock. dnf exits 0 even if it locked nothing, so its list counts. Each line is
-NAME-EPOCH:VERSION-RELEASE.ARCH, where ARCH may be ``*``. A line that starts with ``!`` excludes a version and holds
-nothing.
+apt holds packages, or dnf's plugin versionlock with its list. Each line is NAME-EPOCH:VERSION-RELEASE.ARCH, where ARCH
+may be ``*``. A line that starts with ``!`` excludes a version and holds nothing.
 Sources: apt-mark(8), dnf-versionlock(8); os-release(5), and the ID of each distribution in its own file.
 """
 
@@ -23,9 +22,8 @@ DNF_RELEASES = {
 
 @dataclass(frozen=True)
 class PackageManager:
-    """apt. ``name``: what a user calls it; ``dnf``: for scripts, which have a part for each package manager."""
+    """apt. ``dnf``: for scripts, which have a part for each package manager."""
 
-    name: str = "apt"
     dnf: bool = False
 
     def held(self, name: str, package: Package, state: NodeState) -> bool:
@@ -73,7 +71,7 @@ def _reads_locks(conf: str) -> bool:
         return False
 
 
-APT, DNF = PackageManager(), Dnf("dnf", True)
+APT, DNF = PackageManager(), Dnf(dnf=True)
 
 
 def manager(state: NodeState) -> PackageManager:

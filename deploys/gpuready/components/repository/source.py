@@ -1,4 +1,4 @@
-"""How a package manager is told of the toolkit's repository: its files on the node, and what they say. Pure.
+"""The files that name the toolkit's repository to the package manager, and what they say. Pure.
 
 Sources: sources.list(5), apt.conf(5); dnf.conf(5), curl(1) for its configuration file.
 """

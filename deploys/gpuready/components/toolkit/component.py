@@ -177,7 +177,8 @@ def _packages(diff: tuple[Change, ...]) -> bool:
 
 def _held(names: Iterable[str], diff: tuple[Change, ...], state: NodeState, *, on: bool) -> tuple[str, ...]:
     """Return the packages of ``names`` that have a hold afterwards, or have none."""
-    then = {name: manager(state).held(name, package, state) for name, package in state.installed.items()} | {
+    held = manager(state).held
+    then = {name: held(name, package, state) for name, package in state.installed.items()} | {
         c.key.removeprefix("toolkit.").removesuffix(".held"): bool(c.expected) for c in diff if c.key.endswith(".held")
     }
     return tuple(name for name in names if then.get(name, False) is on)
