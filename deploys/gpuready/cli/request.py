@@ -33,9 +33,9 @@ class Request:
     """What was asked for: the hosts, the components (None: all), what may happen, and where the result goes.
 
     ``skipped``: hosts that were not chosen. ``part``: what the verb adds to the result. ``shard``: the one that has
-    these hosts. ``share``: its part of each budget. ``wait_lock``: seconds. ``journal``: where apply stores what becomes
-    of each host, and has the hosts that an earlier run did. ``choice``: the options that chose the hosts, as shell
-    words, without ``limit``.
+    these hosts. ``share``: its part of each budget. ``wait_lock``: seconds. ``journal``: where apply stores what
+    becomes of each host, and has the hosts that an earlier run did. ``choice``: the options that chose the hosts, as
+    shell words, without ``limit``.
     """
 
     verb: str
