@@ -14,6 +14,7 @@ from unittest.mock import Mock
 import click
 import pytest
 
+from gpuready.base.errors import LockedError
 from gpuready.cli.app import run
 from gpuready.contract.check import Level, passed, skip
 from gpuready.contract.rollout import Share
@@ -162,7 +163,7 @@ def test_nothing_to_change_asks_nothing(hosts: str, played: Played, answer: Answ
     assert [asked.verb for asked in nodes.asked] == ["plan"]
 
 
-@pytest.mark.parametrize(("looks", "last"), [(2, "apply"), (99, "apply"), (0, "record")])
+@pytest.mark.parametrize(("looks", "last"), [(1, "apply"), (99, "apply"), (0, "record")])
 def test_wait_lock_only_looks_while_another_run_changes_the_node(
     looks: int, last: str, hosts: str, played: Played, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,7 +182,33 @@ def test_wait_lock_only_looks_while_another_run_changes_the_node(
     monkeypatch.setattr("gpuready.cli.change.time", slow)
     assert run(["apply", "-i", hosts, "--yes", "--wait-lock", "2m"]) == (0 if looks else 130)
     assert [asked.verb for asked in nodes.asked][-1] == last
-    assert len(nodes.asked) == {2: 4, 99: 6, 0: 1}[looks]
+    assert len(nodes.asked) == {1: 3, 99: 4, 0: 1}[looks]
+
+
+def test_hosts_that_another_run_took_first_are_done_when_it_has_ended(
+    played: Played, exits: Exits, tmp_path: Path
+) -> None:
+    """As where two runs begin at the same time. Only those hosts and what was not attempted are done again."""
+    hosts = write_hosts(tmp_path, "all: {hosts: {lab1: {gpuready: {}}, lab2: {gpuready: {}}, lab3: {gpuready: {}}}}\n")
+    locked = host("lab1", "failed", component(DOCKER), error=LockedError("another run", remedy="wait"))
+    first = [locked, host("lab2", "changed", component(DOCKER, changed=True)), host("lab3", "not_attempted")]
+    second = [host(name, "changed", component(DOCKER, changed=True)) for name in ("lab1", "lab3")]
+    tries = itertools.chain([first], itertools.repeat(second))
+
+    def play(verb: str) -> Run:
+        if verb == "record":
+            return run_of(verb, *(host(name, checks=()) for name in ("lab1", "lab3")))
+        made = run_of(verb, *next(tries))
+        made.batches = [tuple(each.name for each in made.hosts)]
+        return made
+
+    nodes = played(play)
+    found = exits(0, "apply", "-i", hosts, "--yes", "--wait-lock", "5m", "--output", "json").document
+    assert [asked.verb for asked in nodes.asked] == ["record", "apply", "record", "apply"]
+    assert {name: each["outcome"] for name, each in found["hosts"].items()} == dict.fromkeys(found["hosts"], "changed")
+    assert found["batches"] == [["lab2"], ["lab1", "lab3"]]
+    tries = iter([first])
+    exits(1, "apply", "-i", hosts, "--yes")
 
 
 @pytest.mark.parametrize("way", ["--dry-run", "--yes"])

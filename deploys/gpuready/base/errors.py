@@ -122,5 +122,11 @@ class RefusedError(ConvergeError):
     kind = "refused"
 
 
+class LockedError(ConvergeError):
+    """Another run is changing the node. Nothing was changed."""
+
+    kind = "locked"
+
+
 class BugError(GpureadyError):
     """A bug in gpuready. Only this error may show a traceback."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from gpuready.base.errors import UsageError, brief
+from gpuready.base.errors import LockedError, UsageError, brief
 from gpuready.base.host_list import hostlist
 from gpuready.cli.output import use_color
 from gpuready.cli.sink import say
@@ -17,6 +17,7 @@ from gpuready.result.text import count, grouped
 
 if TYPE_CHECKING:
     from gpuready.cli.request import Request
+    from gpuready.inventory.hosts import HostEntry
     from gpuready.result.model import Run
 
 DECLINED = "you answered no"
@@ -32,10 +33,16 @@ class Act(Protocol):
 
 
 def change(wanted: Request, *, yes: bool, act: Act) -> int:
-    """Show the plan and ask, unless ``yes``; then act. Return the exit code."""
-    if wanted.wait_lock:
-        _wait(wanted)
+    """Show the plan and ask, unless ``yes``; then act. Return the exit code.
+
+    With ``--wait-lock``, hosts that another run took first are done again when it has ended.
+    """
+    end = time.monotonic() + wanted.wait_lock
+    _wait(wanted, wanted.entries, end)
     run = act(wanted) if yes else _ask_first(wanted, act)
+    while time.monotonic() < end and (late := _late(wanted, run)):
+        _wait(wanted, late, end)
+        run.take(act(replace(wanted, entries=late, journal=None)))
     return wanted.deliver(run)
 
 
@@ -50,32 +57,39 @@ def _terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _wait(wanted: Request) -> None:
-    """Wait until no other run changes a chosen node, or the time is up: then the run itself names the owner.
+def _late(wanted: Request, run: Run) -> tuple[HostEntry, ...]:
+    """Return the hosts that another run was changing, and those that were then not attempted."""
+    locked = {host.name for host in run.hosts if host.error is not None and host.error.kind == LockedError.kind}
+    if not locked or run.interrupted:
+        return ()
+    rest = {host.name for host in run.hosts if host.outcome == "not_attempted"}
+    return tuple(entry for entry in wanted.entries if entry.name in locked | rest)
+
+
+def _wait(wanted: Request, entries: tuple[HostEntry, ...], end: float) -> None:
+    """Wait until no other run changes one of these hosts, or the time is up: then the run itself names the owner.
 
     Nothing is locked meanwhile, so runs that wait do not block each other; and the run reads each node anew.
     """
     from gpuready.cli.online import online
 
-    end, entries, told = time.monotonic() + wanted.wait_lock, wanted.entries, ""
-    while entries:
+    told = ""
+    while entries and time.monotonic() < end:
         looked = online(replace(wanted, verb="record", entries=entries, journal=None), passive=True)
         if looked.interrupted:
             raise click.Abort
-        states = {host.name: host.only_read() for host in looked.hosts}
-        owners = {
-            name: brief(state.lock.partition(" run=")[0]) for name, state in states.items() if state and state.lock
-        }
-        if not owners or time.monotonic() > end:
-            return
+        states = {host.name: state for host in looked.hosts if (state := host.only_read()) and state.lock}
+        owners = {name: brief(state.lock.partition(" run=")[0]) for name, state in states.items()}
+        entries = tuple(entry for entry in entries if entry.name in owners)
         text = "; ".join(
             f"{hostlist(names)}: wait for another run ({owner})"
             for owner, names in grouped((owner, name) for name, owner in owners.items()).items()
         )
-        if text != told:
+        if text and text != told:
             say(text, err=True)
-        told, entries = text, tuple(entry for entry in entries if entry.name in owners)
-        time.sleep(_PAUSE)
+        told = text
+        if entries:
+            time.sleep(_PAUSE)
 
 
 def _ask_first(wanted: Request, act: Act) -> Run:

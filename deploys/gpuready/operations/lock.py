@@ -14,7 +14,7 @@ import gevent
 from pyinfra.api.host import Host
 
 from gpuready.base import resources
-from gpuready.base.errors import ConvergeError, UnreachableError, brief
+from gpuready.base.errors import ConvergeError, LockedError, UnreachableError, brief
 from gpuready.operations.context import context
 from gpuready.operations.transport import Session
 
@@ -35,7 +35,7 @@ def _run() -> str:
 def hold(host: Host, patience: float = 0) -> None:
     """Take the node's lock, unless this run holds it already. Wait up to ``patience`` seconds for another owner.
 
-    A run may be more patient than that. Raises :class:`ConvergeError` with the name of the owner.
+    A run may be more patient than that. Raises :class:`LockedError` with the name of the owner.
     """
     held = context(host).lock
     if held is not None and held.is_open():
@@ -66,7 +66,7 @@ def hold(host: Host, patience: float = 0) -> None:
             )
         owner = brief(answer[1].partition(" run=")[0]) or "owner unknown"
         if time.monotonic() > end + (ON_NODE_LIMIT if ON_NODE in owner else 0):
-            raise ConvergeError(f"another gpuready run is changing this node ({owner})", remedy="wait until it ends")
+            raise LockedError(f"another gpuready run is changing this node ({owner})", remedy="wait until it ends")
         gevent.sleep(1)
 
 

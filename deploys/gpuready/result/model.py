@@ -579,6 +579,17 @@ class Run(Summary):
         """The hosts that were left alone, chosen or not."""
         return [host for host in self.everyone if host.outcome == "skipped"]
 
+    def take(self, later: Run) -> None:
+        """Take what a later run did with some of the hosts."""
+        by_name = {host.name: host for host in later.hosts}
+        self.hosts = [by_name.get(host.name, host) for host in self.hosts]
+        kept = [tuple(name for name in batch if name not in by_name) for batch in self.batches]
+        self.batches = [*filter(None, kept), *later.batches]
+        if later.after_batch is not None:
+            self.after_batch = [*(self.after_batch or []), *later.after_batch]
+        self.seconds += later.seconds
+        self.error = later.error or self.error
+
     def leave_alone(self, hosts: Iterable[Skipped]) -> None:
         """Take the hosts in that gpuready does not manage."""
         found = tuple(hosts)
