@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from docs import manual, picture, site
-from docs.reference import reference
+from docs.reference import cli, reference
 from gpuready.base.errors import SpecErrors, UsageError
 from gpuready.catalogue import BY_ID
 from gpuready.cli.app import gpuready, run
@@ -68,22 +68,29 @@ def test_each_file_that_the_protocol_names_exists() -> None:
 
 
 def leads_somewhere(page: Path, target: str, anchor: str) -> bool:
-    """On GitHub, or, from a page of the reference, in the site: GitHub has no reference."""
+    """On GitHub."""
     if target.startswith("../blob/HEAD/"):  # GitHub's form for templates
         return (ROOT / target.removeprefix("../blob/HEAD/")).exists()
     path = os.path.relpath(page.parent / target, ROOT)
-    text = REFERENCE.get(path.removeprefix("docs/")) if page.is_relative_to(ROOT / "docs/reference") else None
-    if text is None:
-        if not (ROOT / path).is_file():
-            return False
-        text = (ROOT / path).read_text("utf-8") if path.endswith(".md") else ""
+    if not (ROOT / path).is_file():
+        return False
+    text = (ROOT / path).read_text("utf-8") if path.endswith(".md") else ""
     return not anchor or anchor[1:] in anchors(text)
 
 
 def anchors(text: str) -> set[str]:
     """The anchors of a page's headings, as GitHub and MkDocs make them."""
-    heads = re.findall(r"^#+ (.*?)(?: \{ #([\w-]+) \})?$", BLOCK.sub("", text), re.M)
-    return {given or re.sub(r"[^\w -]", "", head.lower()).strip().replace(" ", "-") for head, given in heads}
+    heads = re.findall(r"^#+ (.*)$", BLOCK.sub("", text), re.M)
+    return {re.sub(r"[^\w -]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+def test_the_reference_is_current() -> None:
+    there = {path.relative_to(ROOT / "docs").as_posix(): path for path in (ROOT / "docs/reference").rglob("*.md")}
+    assert [
+        page for page, text in REFERENCE.items() if page not in there or there[page].read_text("utf-8") != text
+    ] == [], "run python -m docs.reference"
+    assert set(there) == set(REFERENCE)
+    assert "Usage: gpuready launch slurm" in cli()
 
 
 @pytest.mark.parametrize("page", REFERENCE)
@@ -103,8 +110,8 @@ def test_every_page_is_in_the_navigation() -> None:
     text = re.sub(r"!!python\S*", "", (ROOT / "mkdocs.yml").read_text("utf-8"))
     shown = places(yaml.safe_load(text)["nav"])
     there = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
-    generated = {path for path in REFERENCE if "/checks/" not in path}  # on_config adds those of the checks
-    assert {place for place in shown if place not in site.repository_files()} == there | generated
+    checks = {place for place in there if place.startswith("reference/checks/")}  # on_config adds these
+    assert {place for place in shown if place not in site.repository_files()} == there - checks | {"reference/cli.md"}
     assert len(shown) == len(set(shown))
 
 
@@ -272,7 +279,7 @@ def test_the_reference_lists_the_messages_of_each_check() -> None:
     for message in TABLE:
         for check in message.checks:
             page = REFERENCE[f"reference/checks/{check.partition('.')[0]}.md"]
-            section = page.partition(f"## {check} ")[2].partition("\n## ")[0]
+            section = page.partition(f"## {check}\n")[2].partition("\n## ")[0]
             assert f"- `{message.title}`\n" in section, (check, message.title)
 
 
