@@ -14,7 +14,7 @@ import click
 import pytest
 import yaml
 
-from docs import manual, picture, site
+from docs import manual, matrix, picture, site
 from docs.reference import cli, reference
 from gpuready.base.errors import SpecErrors, UsageError
 from gpuready.catalogue import BY_ID
@@ -151,6 +151,31 @@ def test_the_manual_page_is_current_and_well_formed() -> None:
 
 def _marked(text: str) -> list[str]:
     return re.findall(r"^\.SS .*|(?<=^\.TP\n)\S+?[, ]", text, re.M)
+
+
+def _messages(file: str) -> int:
+    found = yaml.safe_load((ROOT / "tests/data/messages" / file).read_text("utf-8"))
+    return sum(map(len, found.values())) if isinstance(found, dict) else len(found)
+
+
+#: What a page says with a number, and the number; after "over", hundreds are enough.
+NUMBERS = {
+    r"knows over (\d+)\s+\[?messages": len(TABLE),
+    r"finds over (\d+) texts": _messages("posted.yaml"),
+    r"nothing for (\d+) texts": _messages("nobodys.yaml"),
+    r"answers for (\d+) drivers": len(matrix.DRIVERS),
+    r"(\d+) GPUs and \d+ images": len(matrix.GPUS),
+    r"\d+ GPUs and (\d+) images": len(matrix.images()),
+}
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_numbers_of_the_pages_are_true(text: str) -> None:
+    pages = [page.read_text("utf-8") for page in PAGES]
+    found = {(match[1], "over" in match[0]) for page in pages for match in re.finditer(text, page)}
+    assert found
+    for number, about in found:
+        assert int(number) == (NUMBERS[text] // 100 * 100 if about else NUMBERS[text])
 
 
 # --- its commands
