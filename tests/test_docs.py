@@ -125,8 +125,11 @@ def test_the_site_gets_each_file_that_a_page_links_to() -> None:
     )
 
 
-def test_the_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 120
+def test_the_readme_is_short_and_links_to_each_guide() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert len(text.splitlines()) <= 120
+    guides = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/guides").glob("*.md")}
+    assert guides - set(site.links("README.md")) == set()
 
 
 def test_the_picture_of_a_plan_is_current() -> None:
