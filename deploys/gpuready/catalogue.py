@@ -25,6 +25,7 @@ from gpuready.contract.config_checks import config_checks
 from gpuready.contract.question import Questions
 from gpuready.fabric import checks as fabric
 from gpuready.gpu import (
+    dma,
     gpus,
     leftovers,
     libcuda,
@@ -50,6 +51,7 @@ CATALOGUE = (
     *nvswitch.CHECKS,
     *nvlink.CHECKS,
     *settings.CHECKS,
+    *dma.CHECKS,
     *config_checks(NODE),
     *libcuda.CHECKS,
     *visible.HOST,
@@ -78,6 +80,7 @@ QUESTIONS: tuple[Questions, ...] = (
     rdma.questions,
     libcuda.questions,
     nvlink.questions,
+    dma.questions,
     torch_smoke.questions,
     wheels.questions,
     monitoring.questions,

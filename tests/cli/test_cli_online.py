@@ -162,6 +162,28 @@ def test_nothing_to_change_asks_nothing(hosts: str, played: Played, answer: Answ
     assert [asked.verb for asked in nodes.asked] == ["plan"]
 
 
+@pytest.mark.parametrize(("looks", "last"), [(2, "apply"), (99, "apply"), (0, "record")])
+def test_wait_lock_only_looks_while_another_run_changes_the_node(
+    looks: int, last: str, hosts: str, played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until it has ended, or the time is up: then the run says who it is. Ctrl-C while it looks is the end (0)."""
+    seen = itertools.count(1)
+
+    def play(verb: str) -> Run:
+        if verb != "record":
+            return differing(verb)
+        made = host("lab1", "ok", checks=())
+        made.read(STATE.model_copy(update={"lock": "ada@laptop run=1" if next(seen) <= looks else ""}))
+        return run_of(verb, made, interrupted=not looks)
+
+    nodes = played(play)
+    slow = types.SimpleNamespace(monotonic=itertools.count(0, 30).__next__, sleep=lambda seconds: None)
+    monkeypatch.setattr("gpuready.cli.change.time", slow)
+    assert run(["apply", "-i", hosts, "--yes", "--wait-lock", "2m"]) == (0 if looks else 130)
+    assert [asked.verb for asked in nodes.asked][-1] == last
+    assert len(nodes.asked) == {2: 4, 99: 6, 0: 1}[looks]
+
+
 @pytest.mark.parametrize("way", ["--dry-run", "--yes"])
 def test_remove_speaks_of_what_was_chosen(way: str, hosts: str, played: Played, exits: Exits) -> None:
     nodes = played(lambda verb: run_of(verb, host("lab1", "ok", checks=())))

@@ -106,6 +106,7 @@ USAGE: tuple[tuple[list[str], str], ...] = (
     (["render", "prometheus"], "gpuready render prometheus -i FILE"),
     (["rdma", "list", "--list-hosts"], "gpuready rdma list -i FILE"),
     (["explain", "libcuda.ldcach"], "did you mean 'libcuda.ldcache'?"),
+    (["apply", "-i", "HOSTS", "--yes", "--wait-lock", "5"], "such as 30m, 12h, 30d, 8w"),
     (["schema", "reslt"], "result"),
 )
 

@@ -23,7 +23,7 @@ from gpuready.gpu.nvswitch import IMEX
 from gpuready.model import probe
 from gpuready.model.parse import parse
 from gpuready.model.smi import lean
-from gpuready.model.state import NodeState, Unknown
+from gpuready.model.state import Dma, NodeState, Unknown
 from tests.lab import scale
 from tests.model.probe_answers import recorded
 
@@ -323,6 +323,25 @@ def test_what_nvlink_5_needs_of_the_node(run: Run, tmp_path: Path, there: bool) 
     assert state.files[f"{boot}/x.conf"].text == "ib_umad\n"
     assert {IMEX, FABRIC_MANAGER} <= set(script.split()), "the services of the fabric"
     assert {"ib_umad", "dra_imex"} & set(state.marks) == ({"ib_umad", "dra_imex"} if there else set())
+
+
+def test_what_is_between_cpu_gpu_and_nic(run: Run, tmp_path: Path) -> None:
+    """Governors are told once for CPUs in a row; a device without an IOMMU group is left out."""
+    files = {"kernel/numa_balancing": "1", "devices/system/node/node0/x": "", "devices/system/node/node1/x": ""}
+    files |= {f"devices/system/cpu/cpufreq/policy{n}/scaling_governor": name for n, name in enumerate("aab")}
+    files |= {"devices/pci0/0000:1b:00.0/iommu_group/type": "DMA-FQ", "devices/pci0/0000:1c:00.0/x": ""}
+    for path, text in files.items():
+        (file := tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"{text}\n")
+    for link, device in (
+        ("bus/pci/drivers/nvidia/0000:1b:00.0", "0000:1b:00.0"),
+        ("class/infiniband/m/device", "0000:1c:00.0"),
+    ):
+        (at := tmp_path / link).parent.mkdir(parents=True)
+        at.symlink_to(tmp_path / "devices/pci0" / device)
+    script = probe.script().replace("/proc/sys/kernel/numa", f"{tmp_path}/kernel/numa").replace("/sys/", f"{tmp_path}/")
+    found = parse(run(script)).dma
+    assert found == Dma(numa_nodes=2, numa_balancing="1", governors=("a", "b"), iommu={"0000:1b:00.0": "DMA-FQ"})
 
 
 def test_where_a_tool_is(run: Run, node: Node, tmp_path: Path) -> None:

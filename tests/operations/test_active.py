@@ -24,6 +24,7 @@ from gpuready.components.monitoring.checks import AskScrape
 from gpuready.components.rdma.checks import AskVerbs
 from gpuready.contract.check import run_checks
 from gpuready.contract.question import Question, answers
+from gpuready.gpu.dma import AskPcie
 from gpuready.gpu.libcuda import AskCuda
 from gpuready.gpu.nvlink import AskLinks
 from gpuready.gpu.torch_smoke import AskTorch
@@ -83,6 +84,25 @@ def test_ibv_devinfo_is_asked_where_there_is_a_device(tmp_path: Path) -> None:
         done = subprocess.run(["sh"], input=here, capture_output=True, text=True, timeout=scale.seconds(60), check=True)
         found = answers(Records(records(done.stdout)))
         assert {name: answer for name, answer in found.items() if name == "verbs"} == said
+
+
+def test_setpci_reads_gpus_nics_and_the_switches_above_them_once(tmp_path: Path) -> None:
+    """Not the root port, which is below the bus itself; a device of another bus has no such registers."""
+    switch = tmp_path / "sys/devices/pci0000:17/0000:17:01.0/0000:18:00.0"
+    devices = {"bus/pci/drivers/nvidia/0000:1b:00.0": switch / "0000:19:00.0/0000:1b:00.0"}
+    devices["class/infiniband/mlx5_0/device"] = switch / "0000:19:01.0/0000:1c:00.0"
+    devices["class/infiniband/rxe0/device"] = tmp_path / "sys/devices/virtual/net/lo"
+    for name, place in devices.items():
+        place.mkdir(parents=True)
+        (link := tmp_path / "sys" / name).parent.mkdir(parents=True)
+        link.symlink_to(place)
+    tool(tmp_path, "setpci", """case "$3 $2" in CAP*) echo 2937 ;; *18:00.0) exit 1 ;; *) echo 001d ;; esac""")
+    text = on_a_node(tmp_path, script((AskPcie({"pcie": 5}),))).replace("/sys/", f"{tmp_path}/sys/")
+    done = subprocess.run(["sh"], input=text, capture_output=True, text=True, timeout=scale.seconds(60), check=True)
+    lines = answers(Records(records(done.stdout)))["pcie"].out.splitlines()
+    assert lines == [
+        "device 0000:1b:00.0 2937", "acs 0000:19:00.0 001d", "device 0000:1c:00.0 2937", "acs 0000:19:01.0 001d",
+    ]  # fmt: skip
 
 
 def test_all_are_asked_where_all_answer(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_prometheus_has_the_counters_of_node_exporter(node: Host) -> None:
     config = node.gpuready("render", "prometheus", inventory=wanted.where(), check_json=False, code=0).stdout
     assert f"{node.address}:9100" in config
     scraped(node, config)
-    # A scrape that a busy machine let time out takes a sample away until the next one: the last one counts.
+    # A scrape that times out on a busy machine takes a sample away until the next one: the last that came counts.
     until(lambda: value(node, "count_over_time(rdma_exporter_devices[1m]) > 2"), what="three scrapes")
     assert value(node, "last_over_time(rdma_exporter_devices[1m])") == "0"
     assert value(node, "last_over_time(node_textfile_scrape_error[1m])") == "0"

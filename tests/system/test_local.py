@@ -23,12 +23,24 @@ run() { echo; "$GPUREADY" "$@" -i spec.yaml -i @local --only nccl --output json 
 run apply --yes
 echo; cat /etc/nccl.conf | tr '\\n' ' '
 run apply --yes
-(exec 9<>/run/gpuready.lock; flock 9; echo somebody >/run/gpuready.lock; : >held; exec tail -f held >/dev/null 2>&1) &
-holder=$!
-until [ -e held ]; do sleep 0.05; done
+hold() {
+  rm -f held
+  (exec 9<>/run/gpuready.lock; flock 9; echo "$1" >/run/gpuready.lock; : >held; exec tail -f held >/dev/null 2>&1) &
+  holder=$!
+  until [ -e held ]; do sleep 0.05; done
+}
+hold somebody
 echo; "$GPUREADY" status -i spec.yaml -i @local --output json | tr -d '\\n'
 sed -i 's/22/20/' spec.yaml
 run apply --yes
+run apply --yes --wait-lock 9m 2>told &
+waits=$!
+until grep -q 'wait for another run' told || ! kill -0 $waits; do sleep 0.1; done
+kill $holder
+wait $waits
+cat told >&2
+sed -i 's/20/22/' spec.yaml
+hold somebody
 echo 'reconverge, on the node itself' >/run/gpuready.lock
 (sleep 2; kill $holder) &
 run apply --yes
@@ -42,12 +54,13 @@ SPEC = 'all: {vars: {gpuready: {hardware: {gpus: none}, nccl: {extra: {NCCL_IB_T
 def test_apply_and_remove_here(tmp_path: Path) -> None:
     (tmp_path / "spec.yaml").write_text(SPEC, "utf-8")
     rows, errors = here(_PRIVATE, tmp_path)
-    assert len(rows) == 9, f"{rows}\n{errors}"
-    first, conf, again, seen, locked, waited, removed, gone = rows[1:]
-    results = [json.loads(row) for row in (first, again, locked, waited, removed)]
+    assert len(rows) == 10, f"{rows}\n{errors}"
+    first, conf, again, seen, locked, patient, waited, removed, gone = rows[1:]
+    results = [json.loads(row) for row in (first, again, locked, patient, waited, removed)]
     assert all(result["hosts"] for result in results), f"{results}\n{errors}"
     hosts = [result["hosts"]["@local"] for result in results]
-    assert [host["outcome"] for host in hosts] == ["changed", "ok", "failed", "changed", "changed"], errors
+    assert [host["outcome"] for host in hosts] == ["changed", "ok", "failed", *["changed"] * 3], errors
+    assert "@local: wait for another run (somebody)" in errors
     assert "NCCL_IB_TIMEOUT=22" in conf
     status = json.loads(seen)["hosts"]["@local"]["status"]
     assert (status["lock"], status["step"], status["outcome"]) == ("somebody", "", "converged")

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import sys
+import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from gpuready.base.errors import UsageError
+from gpuready.base.errors import UsageError, brief
+from gpuready.base.host_list import hostlist
 from gpuready.cli.output import use_color
 from gpuready.cli.sink import say
-from gpuready.result.text import count
+from gpuready.result.text import count, grouped
 
 if TYPE_CHECKING:
     from gpuready.cli.request import Request
     from gpuready.result.model import Run
 
 DECLINED = "you answered no"
+#: Seconds between two looks at nodes that other runs change.
+_PAUSE = 5
 YES = click.option("-y", "--yes", is_flag=True, help="Do not ask. Required without a terminal.")
 
 
@@ -28,6 +33,8 @@ class Act(Protocol):
 
 def change(wanted: Request, *, yes: bool, act: Act) -> int:
     """Show the plan and ask, unless ``yes``; then act. Return the exit code."""
+    if wanted.wait_lock:
+        _wait(wanted)
     run = act(wanted) if yes else _ask_first(wanted, act)
     return wanted.deliver(run)
 
@@ -41,6 +48,34 @@ def consent(verb: str, yes: bool) -> None:
 
 def _terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _wait(wanted: Request) -> None:
+    """Wait until no other run changes a chosen node, or the time is up: then the run itself names the owner.
+
+    Nothing is locked meanwhile, so runs that wait do not block each other; and the run reads each node anew.
+    """
+    from gpuready.cli.online import online
+
+    end, entries, told = time.monotonic() + wanted.wait_lock, wanted.entries, ""
+    while entries:
+        looked = online(replace(wanted, verb="record", entries=entries, journal=None), passive=True)
+        if looked.interrupted:
+            raise click.Abort
+        states = {host.name: host.only_read() for host in looked.hosts}
+        owners = {
+            name: brief(state.lock.partition(" run=")[0]) for name, state in states.items() if state and state.lock
+        }
+        if not owners or time.monotonic() > end:
+            return
+        text = "; ".join(
+            f"{hostlist(names)}: wait for another run ({owner})"
+            for owner, names in grouped((owner, name) for name, owner in owners.items()).items()
+        )
+        if text != told:
+            say(text, err=True)
+        told, entries = text, tuple(entry for entry in entries if entry.name in owners)
+        time.sleep(_PAUSE)
 
 
 def _ask_first(wanted: Request, act: Act) -> Run:

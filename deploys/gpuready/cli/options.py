@@ -54,7 +54,9 @@ class Shared(click.Option):
 
 
 def period(ctx: click.Context, param: click.Parameter, value: str) -> int:
-    """A time such as 12h, in seconds."""
+    """A time such as 12h, in seconds; 0 for an empty text."""
+    if not value:
+        return 0
     found = re.fullmatch(r"([1-9][0-9]{0,4})([mhdw])", value)
     if found is None:
         raise UsageError(
@@ -275,6 +277,14 @@ _AFTER_BATCH = _consent(
     default="",
     help="Command to run on this machine after each batch (hosts: GPUREADY_BATCH_HOSTS); stop if it fails.",
 )
+_WAIT_LOCK = _consent(
+    "--wait-lock",
+    metavar="TIME",
+    default="",
+    callback=period,
+    help="Wait so long for other runs that are changing these nodes, such as 5m. Default: fail at once.",
+    **_environment("WAIT_LOCK"),
+)
 STATE = click.option(
     "--state",
     metavar="FILE",
@@ -304,7 +314,7 @@ inventory_options = _all(*_SHARDED, output(LISTING_FORMATS))
 #: For the verbs that connect and compare.
 run_options = _all(*_SHARDED, _OUTPUT, _HISTORY, *_COMPONENTS, *_REACH, *_WORKERS)
 consent_options = _all(*_CONSENT)
-change_options = _all(*_CONSENT, _MAX_FAIL, _AFTER_BATCH)
+change_options = _all(*_CONSENT, _MAX_FAIL, _AFTER_BATCH, _WAIT_LOCK)
 #: For the verbs that read the nodes, and know no components.
 probe_options = _all(*_HOSTS, _OUTPUT, _HISTORY, *_REACH, _NO_SHARD)
 #: The same, for verbs that read each node by itself.

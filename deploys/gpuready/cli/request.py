@@ -33,9 +33,9 @@ class Request:
     """What was asked for: the hosts, the components (None: all), what may happen, and where the result goes.
 
     ``skipped``: hosts that were not chosen. ``part``: what the verb adds to the result. ``shard``: the one that has
-    these hosts. ``share``: its part of each budget. ``journal``: where apply stores what becomes of each host, and has
-    the hosts that an earlier run did. ``choice``: the options that chose the hosts, as shell words,
-    without ``limit``.
+    these hosts. ``share``: its part of each budget. ``wait_lock``: seconds. ``journal``: where apply stores what
+    becomes of each host, and has the hosts that an earlier run did. ``choice``: the options that chose the hosts, as
+    shell words, without ``limit``.
     """
 
     verb: str
@@ -54,6 +54,7 @@ class Request:
     host_keys: str = "strict"
     parallel: int = 64
     probe_timeout: int = probe.TIMEOUT
+    wait_lock: int = 0
     ask_become_pass: bool = False
     verbose: int = 0
     workers: Workers = field(default_factory=Workers)

@@ -19,7 +19,7 @@ from gpuready.model.leftovers import leftovers
 from gpuready.model.network import network
 from gpuready.model.readiness import not_yet
 from gpuready.model.smi import lean
-from gpuready.model.state import OS, Driver, NodeState, Package, Tool, Unit, Unknown
+from gpuready.model.state import OS, Dma, Driver, NodeState, Package, Tool, Unit, Unknown
 
 __all__ = ["ProbeError", "parse"]
 
@@ -70,6 +70,12 @@ def parse(lines: list[str], pause: Callable[[], None] = lambda: None) -> NodeSta
         unloaded=tuple(dict.fromkeys(values.get("unloaded", []))),
         tools=_tools(r.run("versions")),
         driver=_driver(r, values, proc, packages, next_boot.module(one.get("kernel", ""))),
+        dma=Dma(
+            numa_nodes=len(values.get("numa", [])),
+            numa_balancing=one.get("numa_balancing", ""),
+            governors=tuple(dict.fromkeys(values.get("governor", []))),
+            iommu=dict(v.split(" ", 1) for v in values.get("iommu", []) if " " in v),
+        ),
         boots=next_boot,
         leftovers=leftovers(values, *_output_of(r.run("holders"))),
         linker=linker(r),

@@ -90,6 +90,20 @@ class Driver(Facts):
         return tuple(line for line, words in rows if len(words) > 1 and words[1].startswith(classes))
 
 
+class Dma(Facts):
+    """What decides how fast data gets from CPU to GPU and from GPU to NIC, besides the links.
+
+    ``numa_nodes``: how many there are. ``numa_balancing``: kernel.numa_balancing; empty: the kernel has none.
+    ``governors``: those of the CPUs' clocks; none: no frequency scaling. ``iommu``: the type of the IOMMU group by PCI
+    address, for GPUs and RDMA devices; a device without a group is not in it.
+    """
+
+    numa_nodes: int = 0
+    numa_balancing: str = ""
+    governors: tuple[str, ...] = ()
+    iommu: dict[str, str] = Field(default_factory=dict)
+
+
 class NodeState(Facts):
     """Everything that one probe read. A ``masked`` state can be planned and verified, but not applied.
 
@@ -136,6 +150,7 @@ class NodeState(Facts):
     unloaded: tuple[str, ...] = ()
     tools: dict[str, Tool] | Unknown = Field(default_factory=dict)
     driver: Driver = Driver.model_construct()
+    dma: Dma = Dma.model_construct()
     boots: Boots = Boots.model_construct()
     leftovers: Leftovers = Leftovers.model_construct()
     linker: Linker | Unknown = Linker.model_construct()
