@@ -1,4 +1,8 @@
-"""The reference of the documentation, made from the code: spec, commands, exit codes, result, components, checks."""
+"""The reference of the documentation, made from the code: spec, exit codes, result, components, checks, commands.
+
+``python -m docs.reference`` writes docs/reference, which GitHub shows, too. Only the commands are made with the site,
+because click's versions word their help differently.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import inspect
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from docs import matrix
@@ -22,12 +27,13 @@ from gpuready.node import NODE
 from gpuready.result.exitcode import MEANING, ORDER
 from gpuready.result.verbs import VERBS
 
+DOCS = Path(__file__).parent
+
 
 def reference() -> dict[str, str]:
-    """The generated pages by their path in the site."""
+    """The pages in docs/reference by their path below docs."""
     pages = {
         "reference/spec.md": _spec(),
-        "reference/cli.md": _cli(),
         "reference/exit-codes.md": _exit_codes(),
         "reference/result.md": _result(),
         "reference/components.md": _components(),
@@ -75,7 +81,8 @@ def _of(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
     return str(definitions[field["$ref"].rsplit("/", 1)[1]]["description"]) if "$ref" in field else ""
 
 
-def _cli() -> str:
+def cli() -> str:
+    """The page of the commands."""
     lines = ["# The commands", "", "As `gpuready COMMAND --help` prints them.", ""]
     for name, verb in VERBS.items():
         lines += [f"## {name}", "", verb.help, ""]
@@ -165,7 +172,7 @@ def _area(name: str, checks: list[Check]) -> str:
         traits = [f"Level {check.level.name}"]
         traits += ["needs a GPU"] if check.gpu else []
         traits += ["runs in the second exec"] if check.active else []
-        lines += [f"## {check.id} {{ #{_anchor(check)} }}", "", ", ".join(traits) + ".", ""]
+        lines += [f"## {check.id}", "", ", ".join(traits) + ".", ""]
         lines += [f"**Cause.** {_text(check.cause)}", "", "**Confirm.**", "", "```sh", check.confirm, "```", ""]
         lines += [f"**Fix.** {_text(check.fix)}", ""]
         after = ", ".join(_link(BY_ID[id], f"{_area_of(BY_ID[id])}.md") for id in check.after)
@@ -179,12 +186,8 @@ def _area_of(check: Check) -> str:
     return check.id.partition(".")[0]
 
 
-def _anchor(check: Check) -> str:
-    return check.id.replace(".", "-")
-
-
 def _link(check: Check, page: str) -> str:
-    return f"[`{check.id}`]({page}#{_anchor(check)})"
+    return f"[`{check.id}`]({page}#{check.id.replace('.', '')})"
 
 
 def _sentence(text: str) -> str:
@@ -214,3 +217,13 @@ def _code(text: str) -> str:
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
     lines = [head, ("---",) * len(head), *rows]
     return ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines]
+
+
+if __name__ == "__main__":
+    pages = reference()
+    for path in DOCS.glob("reference/**/*.md"):
+        if path.relative_to(DOCS).as_posix() not in pages:
+            path.unlink()
+    for place, text in pages.items():
+        (DOCS / place).parent.mkdir(parents=True, exist_ok=True)
+        (DOCS / place).write_text(text, "utf-8")

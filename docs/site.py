@@ -1,4 +1,4 @@
-"""The documentation's site: a hook of MkDocs. It adds the README as the index, and the pages of docs/reference.py.
+"""The documentation's site: a hook of MkDocs. It adds the README as the index, and the page of the commands.
 
 Pages link to files of the repository as GitHub wants it. A linked file that is not below docs/ becomes a page or a
 file of the site under ``repository/``, so that the site has no dead links. Nothing here needs a network.
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from docs.reference import reference
+from docs.reference import cli
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
@@ -67,21 +67,20 @@ def relinked(text: str, page: str, place: str, places: Mapping[str, str]) -> str
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """Add the generated pages of checks to the navigation."""
-    areas = [{"All checks": "reference/checks/index.md"}]
-    areas += [{path.split("/")[-1].removesuffix(".md"): path} for path in reference()
-              if path.startswith("reference/checks/") and not path.endswith("index.md")]  # fmt: skip
+    """Add the pages of checks to the navigation."""
+    index = ROOT / "docs/reference/checks/index.md"
+    names = re.findall(r"^## (\w+)$", index.read_text("utf-8"), re.M)
+    areas = [{"All checks": "reference/checks/index.md"}, *({name: f"reference/checks/{name}.md"} for name in names)]
     for entry in config.nav or []:
         if "Reference" in entry:
             entry["Reference"].append({"Checks": areas})
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the generated pages, and the files of the repository."""
+    """Add the page of the commands, and the files of the repository."""
     from mkdocs.structure.files import File
 
-    for place, text in reference().items():
-        files.append(File.generated(config, place, content=text))
+    files.append(File.generated(config, "reference/cli.md", content=cli()))
     for place, path in repository_files().items():
         files.append(File.generated(config, place, content=(ROOT / path).read_bytes()))
     return files
@@ -90,7 +89,5 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Turn links of the repository into links of the site."""
     place = page.file.src_uri
-    if place.startswith("reference/"):
-        return markdown
     outside = repository_files()
     return relinked(markdown, outside.get(place, f"docs/{place}"), place, {path: at for at, path in outside.items()})

@@ -14,8 +14,8 @@ import click
 import pytest
 import yaml
 
-from docs import manual, picture, site
-from docs.reference import reference
+from docs import manual, matrix, picture, site
+from docs.reference import cli, reference
 from gpuready.base.errors import SpecErrors, UsageError
 from gpuready.catalogue import BY_ID
 from gpuready.cli.app import gpuready, run
@@ -68,22 +68,29 @@ def test_each_file_that_the_protocol_names_exists() -> None:
 
 
 def leads_somewhere(page: Path, target: str, anchor: str) -> bool:
-    """On GitHub, or, from a page of the reference, in the site: GitHub has no reference."""
+    """On GitHub."""
     if target.startswith("../blob/HEAD/"):  # GitHub's form for templates
         return (ROOT / target.removeprefix("../blob/HEAD/")).exists()
     path = os.path.relpath(page.parent / target, ROOT)
-    text = REFERENCE.get(path.removeprefix("docs/")) if page.is_relative_to(ROOT / "docs/reference") else None
-    if text is None:
-        if not (ROOT / path).is_file():
-            return False
-        text = (ROOT / path).read_text("utf-8") if path.endswith(".md") else ""
+    if not (ROOT / path).is_file():
+        return False
+    text = (ROOT / path).read_text("utf-8") if path.endswith(".md") else ""
     return not anchor or anchor[1:] in anchors(text)
 
 
 def anchors(text: str) -> set[str]:
     """The anchors of a page's headings, as GitHub and MkDocs make them."""
-    heads = re.findall(r"^#+ (.*?)(?: \{ #([\w-]+) \})?$", BLOCK.sub("", text), re.M)
-    return {given or re.sub(r"[^\w -]", "", head.lower()).strip().replace(" ", "-") for head, given in heads}
+    heads = re.findall(r"^#+ (.*)$", BLOCK.sub("", text), re.M)
+    return {re.sub(r"[^\w -]", "", head.lower()).strip().replace(" ", "-") for head in heads}
+
+
+def test_the_reference_is_current() -> None:
+    there = {path.relative_to(ROOT / "docs").as_posix(): path for path in (ROOT / "docs/reference").rglob("*.md")}
+    assert [
+        page for page, text in REFERENCE.items() if page not in there or there[page].read_text("utf-8") != text
+    ] == [], "run python -m docs.reference"
+    assert set(there) == set(REFERENCE)
+    assert "Usage: gpuready launch slurm" in cli()
 
 
 @pytest.mark.parametrize("page", REFERENCE)
@@ -103,8 +110,8 @@ def test_every_page_is_in_the_navigation() -> None:
     text = re.sub(r"!!python\S*", "", (ROOT / "mkdocs.yml").read_text("utf-8"))
     shown = places(yaml.safe_load(text)["nav"])
     there = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
-    generated = {path for path in REFERENCE if "/checks/" not in path}  # on_config adds those of the checks
-    assert {place for place in shown if place not in site.repository_files()} == there | generated
+    checks = {place for place in there if place.startswith("reference/checks/")}  # on_config adds these
+    assert {place for place in shown if place not in site.repository_files()} == there - checks | {"reference/cli.md"}
     assert len(shown) == len(set(shown))
 
 
@@ -118,8 +125,11 @@ def test_the_site_gets_each_file_that_a_page_links_to() -> None:
     )
 
 
-def test_the_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 120
+def test_the_readme_is_short_and_links_to_each_guide() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert len(text.splitlines()) <= 120
+    guides = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs/guides").glob("*.md")}
+    assert guides - set(site.links("README.md")) == set()
 
 
 def test_the_picture_of_a_plan_is_current() -> None:
@@ -144,6 +154,31 @@ def test_the_manual_page_is_current_and_well_formed() -> None:
 
 def _marked(text: str) -> list[str]:
     return re.findall(r"^\.SS .*|(?<=^\.TP\n)\S+?[, ]", text, re.M)
+
+
+def _messages(file: str) -> int:
+    found = yaml.safe_load((ROOT / "tests/data/messages" / file).read_text("utf-8"))
+    return sum(map(len, found.values())) if isinstance(found, dict) else len(found)
+
+
+#: What a page says with a number, and the number; after "over", hundreds are enough.
+NUMBERS = {
+    r"knows over (\d+)\s+\[?messages": len(TABLE),
+    r"finds over (\d+) texts": _messages("posted.yaml"),
+    r"nothing for (\d+) texts": _messages("nobodys.yaml"),
+    r"answers for (\d+) drivers": len(matrix.DRIVERS),
+    r"(\d+) GPUs and \d+ images": len(matrix.GPUS),
+    r"\d+ GPUs and (\d+) images": len(matrix.images()),
+}
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_numbers_of_the_pages_are_true(text: str) -> None:
+    pages = [page.read_text("utf-8") for page in PAGES]
+    found = {(match[1], "over" in match[0]) for page in pages for match in re.finditer(text, page)}
+    assert found
+    for number, about in found:
+        assert int(number) == (NUMBERS[text] // 100 * 100 if about else NUMBERS[text])
 
 
 # --- its commands
@@ -272,7 +307,7 @@ def test_the_reference_lists_the_messages_of_each_check() -> None:
     for message in TABLE:
         for check in message.checks:
             page = REFERENCE[f"reference/checks/{check.partition('.')[0]}.md"]
-            section = page.partition(f"## {check} ")[2].partition("\n## ")[0]
+            section = page.partition(f"## {check}\n")[2].partition("\n## ")[0]
             assert f"- `{message.title}`\n" in section, (check, message.title)
 
 

@@ -329,6 +329,15 @@ def test_a_source_that_does_not_exist(source: str, says: str) -> None:
         load([source])
 
 
+def test_the_inventories_beside_a_source_that_does_not_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("hosts.yaml", "notes.txt", "old.ini"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InventoryError) as wrong:
+        load(["inventory.yaml"])
+    assert wrong.value.remedy == "check the path; there are: hosts.yaml, old.ini; gpuready init writes an inventory"
+
+
 @pytest.mark.parametrize(
     "source",
     [

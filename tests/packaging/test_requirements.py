@@ -11,6 +11,8 @@ import tomlkit
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.release import LOCK, PINS
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomlkit.parse((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 DECLARED = [Requirement(text) for text in PROJECT["dependencies"]]
@@ -18,9 +20,6 @@ OPTIONAL = [
     Requirement(text) for extra in ("fleet", "pytest", "remote") for text in PROJECT["optional-dependencies"][extra]
 ]
 PYTHONS = re.findall(r"Python :: (3\.\d+)$", "\n".join(PROJECT["classifiers"]), re.M)
-LOCK = (ROOT / "requirements.txt").read_text("utf-8")
-#: A pin and its hashes, as pip reads them: one logical line.
-PINS = re.findall(r"^([^#\s].*?)((?: \\\n    --hash=\S+)*)$", LOCK, re.M)
 
 
 def imported() -> set[str]:
@@ -54,7 +53,7 @@ def test_what_is_subclassed_has_an_upper_bound() -> None:
 def test_the_pins_satisfy_what_is_declared(python: str) -> None:
     environment = {"python_version": python, "python_full_version": f"{python}.0", "implementation_name": "cpython",
                    "platform_python_implementation": "CPython"}  # fmt: skip
-    pins = [Requirement(text) for text, _ in PINS]
+    pins = [Requirement(text) for text, _, _ in PINS]
     here = [each for each in pins if each.marker is None or each.marker.evaluate(environment)]
     versions = {canonicalize_name(each.name): str(each.specifier).removeprefix("==") for each in here}
     assert len(versions) == len(here), "one pin for each package"
@@ -64,7 +63,7 @@ def test_the_pins_satisfy_what_is_declared(python: str) -> None:
 
 def test_each_pin_has_hashes() -> None:
     assert len(PINS) > len(DECLARED)
-    for text, hashes in PINS:
+    for text, hashes, _ in PINS:
         assert re.search(r"^[a-z0-9.-]+==[^\s;]+( ; |$)", text), text
         assert re.fullmatch(r"( \\\n    --hash=sha256:[0-9a-f]{64})+", hashes), text
     # No option, and no host: the index is the user's.

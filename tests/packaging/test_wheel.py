@@ -1,30 +1,50 @@
-"""What a package index gets: sdist, wheel and metadata; a wheel is enough to run from any directory. The zipapp."""
+"""What a release consists of: sdist, wheel, metadata, index, SBOM, zipapp. Each runs, and has the same bytes again."""
 
+import hashlib
 import os
 import re
-import shlex
+import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import zipfile
+from collections.abc import Iterator
 from email import message_from_string
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
+from tests import release
+from tests.lab.server import Server
 from tests.secure import Secure
 
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def epoch() -> Iterator[int]:
+    """The time of the commit; not one that a tool takes by itself."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+        yield 1_700_000_000
+
+
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the sdist, and the wheel that is built from it: so the sdist is complete."""
+def built(tmp_path_factory: pytest.TempPathFactory, epoch: int) -> Path:
+    """A folder with the sdist and the wheel."""
     out = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "build", "--no-isolation", "-o", out, ROOT]
-    subprocess.run(command, check=True, capture_output=True)
+    release.packages(ROOT, out)
     return out
+
+
+@pytest.fixture(scope="module")
+def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with gpuready, as the zipapp gets it, but without the dependencies, which take a minute."""
+    folder = tmp_path_factory.mktemp("needs") / "site"
+    release.install(folder, "--no-deps", wheel)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -59,17 +79,103 @@ def test_the_metadata_is_complete_and_its_page_has_no_relative_link(wheel: Path)
     assert "docs/plan.svg" not in page and "[CONTRIBUTING.md]" not in page and "CONTRIBUTING.md" in page
 
 
-def test_the_zipapp_runs(wheel: Path, tmp_path: Path) -> None:
-    """With the arguments of ./dev zipapp, but without the dependencies, which take a minute: it borrows them.
+def hashes(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+
+
+def test_a_second_build_has_the_same_bytes(built: Path, tmp_path: Path) -> None:
+    """Elsewhere, of files with other times and modes: those of the unpacked sdist."""
+    with tarfile.open(next(built.glob("gpuready-*.tar.gz"))) as sdist:
+        sdist.extractall(tmp_path)
+    (source,) = tmp_path.iterdir()
+    for path in source.rglob("*"):
+        path.chmod(path.stat().st_mode & 0o700)
+        os.utime(path, (1, 1))
+    release.packages(source, tmp_path / "again")
+    assert hashes(tmp_path / "again") == hashes(built) and len(hashes(built)) == 2
+    assert {file.date_time for file in zipfile.ZipFile(next(built.glob("*.whl"))).infolist()} == {
+        (2023, 11, 14, 22, 13, 20)
+    }
+
+
+def test_a_second_zipapp_has_the_same_bytes(site: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other" / "site"
+    shutil.copytree(site, other)
+    for path in (p for p in other.rglob("*") if p.is_file()):
+        os.utime(path, (1, 1))
+    files = [release.zipapp(each, each.parent).read_bytes() for each in (site, other)]
+    assert files[0] == files[1]
+    assert [path for path in site.rglob("*") if path.name in ("bin", "RECORD", "direct_url.json", "__pycache__")] == []
+
+
+def test_pip_installs_it_from_the_index(built: Path, tmp_path: Path) -> None:
+    """Into an environment that has all dependencies, so that pip asks the index for gpuready alone."""
+    out = tmp_path / "out"
+    shutil.copytree(built, out)
+    release.index(out)
+    release.sums(out)
+    assert subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=out, check=False).returncode == 0
+    assert len((out / "SHA256SUMS").read_text().splitlines()) == 3
+    environment = tmp_path / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    python = environment / "bin" / "python"
+    purelib = subprocess.check_output(
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True
+    )
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if "gpuready" not in path.name and not path.name.startswith("pip"):
+            (Path(purelib.strip()) / path.name).symlink_to(path)
+    server = Server(out, "127.0.0.1")
+    server.start()
+    try:
+        own = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))}
+        words = ["--python", python, "--isolated", "install", "--no-cache-dir", "--disable-pip-version-check"]
+        words += ["--index-url", f"http://127.0.0.1:{server.server_port}/simple/", "gpuready"]
+        done = subprocess.run(
+            [sys.executable, "-m", "pip", *words], env=own, capture_output=True, text=True, check=False
+        )
+    finally:
+        server.stop()
+    assert done.returncode == 0 and "Successfully installed gpuready-" in done.stdout, done.stdout + done.stderr
+    said = subprocess.check_output([environment / "bin" / "gpuready", "--version"], env=own, cwd="/", text=True)
+    assert said.startswith(f"gpuready {release.__version__}, pyinfra ")
+
+
+def test_the_sbom_lists_each_pin_and_what_needs_it(site: Path, epoch: int) -> None:
+    bom = release.sbom(epoch, site)
+    assert bom == release.sbom(epoch, site) and bom["metadata"]["timestamp"] == "2023-11-14T22:13:20Z"
+    own, components = bom["metadata"]["component"], bom["components"]
+    assert own["licenses"] == [{"expression": "Apache-2.0"}]
+    pins = [Requirement(text) for text, _, _ in release.PINS]
+    assert [each["purl"] for each in components] == [
+        f"pkg:pypi/{pin.name}@{pin.specifier}".replace("==", "") for pin in pins
+    ]
+    needs = {each["ref"]: each["dependsOn"] for each in bom["dependencies"]}
+    assert len(needs) == len(pins) + 1 and {below for each in needs.values() for below in each} == {*needs} - {
+        own["bom-ref"]
+    }
+    names = {ref: {re.split("[/@]", below)[1] for below in each} for ref, each in needs.items()}
+    declared = message_from_string((next(site.glob("*.dist-info")) / "METADATA").read_text())
+    wanted = [Requirement(text) for text in declared.get_all("Requires-Dist", []) if "extra ==" not in text]
+    assert {each.name.replace("_", "-") for each in wanted} <= names[own["bom-ref"]]
+    (cffi,) = (each for ref, each in names.items() if ref.startswith("pkg:pypi/cffi@"))
+    assert cffi == {"pycparser"}
+    marked = [each["properties"][0]["value"] for each in components if "properties" in each]
+    assert marked == [str(pin.marker) for pin in pins if pin.marker]
+
+
+def test_one_place_is_left_to_the_owner() -> None:
+    """And ./dev release says so until it is filled in."""
+    text = (ROOT / "pyproject.toml").read_text("utf-8")
+    assert text.count(release.OWNER) == int("\n[project.urls]\n" not in text)
+
+
+def test_the_zipapp_runs(site: Path, tmp_path: Path) -> None:
+    """It borrows the dependencies.
 
     Its Python has no gpuready, so a process of its own that fetches a spec must find the one in the zipapp.
     """
-    text = (ROOT / "dev").read_text("utf-8").replace("\\\n", "")
-    found = re.search(r"python -m shiv (.*) +--site-packages ", text)
-    assert found is not None
-    file = tmp_path / "gpuready.pyz"
-    command = [sys.executable, "-m", "shiv", *shlex.split(found[1]), "-o", file, "--no-deps", wheel]
-    subprocess.run(command, check=True, capture_output=True)
+    file = release.zipapp(site, tmp_path)
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     env["SHIV_ROOT"] = str(tmp_path / "root")
     python = Path(sys.base_prefix, "bin", "python3")
@@ -77,21 +183,21 @@ def test_the_zipapp_runs(wheel: Path, tmp_path: Path) -> None:
         f"import runpy, sys; sys.path.append({sysconfig.get_path('purelib')!r}); "
         "del sys.argv[0]; runpy.run_path(sys.argv[0], run_name='__main__')"
     )
-    site = Secure(tmp_path)
-    site.files["/spec.yaml"] = b"all: {}"
-    url = f"{site.url}/spec.yaml#sha256={'0' * 64}"
+    server = Secure(tmp_path)
+    server.files["/spec.yaml"] = b"all: {}"
+    url = f"{server.url}/spec.yaml#sha256={'0' * 64}"
     for code, arguments, says in (
         (0, ["--version"], "gpuready "),
         (0, ["explain", "libcuda.ldcache"], "libcuda.ldcache: level effective"),
-        (5, ["plan", "-i", url, "-i", "h,"], f"error: {site.url}/spec.yaml: the SHA-256 is "),
+        (5, ["plan", "-i", url, "-i", "h,"], f"error: {server.url}/spec.yaml: the SHA-256 is "),
     ):
         done = subprocess.run(
             [python, "-c", start, file, *arguments],
-            cwd="/", env=env | site.trust, capture_output=True, text=True, check=False,
+            cwd="/", env=env | server.trust, capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert (done.returncode, (done.stdout or done.stderr).startswith(says)) == (code, True), done
-    site.stop()
-    assert list((tmp_path / "root").glob("gpuready.pyz_*/site-packages/gpuready/cli/app.py"))
+    server.stop()
+    assert list((tmp_path / "root").glob("gpuready-*.pyz_*/site-packages/gpuready/cli/app.py"))
 
 
 def test_it_holds_one_package_and_every_template(wheel: Path) -> None:

@@ -201,6 +201,12 @@ def test_clean_keeps_what_people_write() -> None:
     assert printable("Zürich → 日本\tx") == "Zürich → 日本    x"
 
 
+def test_an_error_names_its_host_once_and_the_inventory_of_the_run() -> None:
+    refused = UnreachableError("n1: connection refused", remedy="gpuready trust -i INVENTORY shows it")
+    text = human(run("plan", host("n1", "unreachable", error=refused)), 4)
+    assert "UNREACHABLE  n1: connection refused\n  fix:     gpuready trust -i hosts.yaml shows it\n" in text
+
+
 def many() -> Run:
     """500 hosts: most changed, the others with a few kinds of trouble, whose messages name the host or its address."""
     hosts = []

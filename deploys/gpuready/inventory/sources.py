@@ -32,6 +32,7 @@ from gpuready.inventory.yaml_positions import MAX_BYTES, decode, is_json, load_t
 #: The source that is read from stdin; without group_vars/ and host_vars/.
 STDIN = "-"
 _YAML = (".yaml", ".yml", ".json")
+_INVENTORIES = (*_YAML, ".ini")
 _NAMES_OF_FILES = (*_YAML, ".ini", ".cfg", ".py", ".toml", ".tf", ".tfstate")
 _SKIPPED = (".pyc", ".pyo", ".swp", ".bak", "~", ".rpm", ".md", ".txt", ".rst", ".orig", ".cfg", ".retry")
 _NOT_FILES = ("host_vars", "group_vars", "vars_plugins")
@@ -76,8 +77,17 @@ def read_source(source: str, graph: Graph, errors: list[SpecError], *, allow_exe
     else:
         is_name = is_host(source) and not source.endswith(_NAMES_OF_FILES)
         hint = f"a file, or hosts with a comma: -i {source}," if is_name else "a file that exists"
-        remedy = "" if is_name else "check the path; gpuready init writes an inventory"
+        remedy = "" if is_name else f"check the path{_beside(source)}; gpuready init writes an inventory"
         raise InventoryError(f"{source or repr(source)}: no such inventory; -i takes {hint}", remedy=remedy)
+
+
+def _beside(source: str) -> str:
+    """Name up to five files that may be meant, in the directory of one that does not exist."""
+    try:
+        there = sorted(str(path) for path in Path(source).parent.iterdir() if path.name.endswith(_INVENTORIES))
+    except (OSError, ValueError):
+        return ""
+    return f"; there are: {', '.join(there[:5])}" if there else ""
 
 
 def read_by_ansible(paths: Sequence[str], graph: Graph, errors: list[SpecError]) -> None:

@@ -109,3 +109,7 @@ def test_where_to_scrape(tmp_path: Path) -> None:
         job["job_name"]: job["static_configs"][0]["targets"] for job in yaml.safe_load(done.stdout)["scrape_configs"]
     }
     assert jobs == {"node": ["10.0.0.1:9100", "[fd00::2]:9100"], "dcgm": ["10.0.0.1:9400", "c:9400"]}
+    (tmp_path / "hosts.yaml").write_text("all: {hosts: {a: {gpuready: {hardware: {gpus: none}}}}}")
+    done = CliRunner().invoke(command, ["prometheus", "-i", str(tmp_path / "hosts.yaml")])
+    assert yaml.safe_load(done.stdout) == {"scrape_configs": []}
+    assert "# Empty: no host has GPUs for dcgm-exporter" in done.stdout
