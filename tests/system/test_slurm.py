@@ -156,6 +156,7 @@ CASES = {
 }
 
 
+@pytest.mark.fault("slurm-others-drain", "slurm-out-of-service", "slurm-old-reason")
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_only_what_gpuready_drained_comes_back(node: Node, case: Case) -> None:
     node.sh(f"N={node.name}\n{case.make}")
@@ -177,6 +178,7 @@ def test_only_what_gpuready_drained_comes_back(node: Node, case: Case) -> None:
         assert (node.state(), node.reason()) == (before, reason)
 
 
+@pytest.mark.fault("slurm-others-drain")
 def test_a_drain_of_an_earlier_run_is_finished(node: Node) -> None:
     node.update("State=DRAIN", "Reason=gpuready")
     assert node.drain("before") == node.drain("after") == (0, "")
@@ -189,6 +191,7 @@ def test_a_drain_of_an_earlier_run_is_finished(node: Node) -> None:
     node.unmarked()
 
 
+@pytest.mark.fault("slurm-jobs-stay")
 def test_jobs_that_do_not_end_keep_running(node: Node) -> None:
     """Allocated, draining and completing."""
     number = node.job("-n 2", script='trap "" TERM; while :; do sleep 0.2; done')
@@ -234,6 +237,7 @@ def test_a_node_that_somebody_else_drained_stays_so(node: Node) -> None:
 GRES = "/etc/slurm/gres.conf"
 
 
+@pytest.mark.fault("slurm-fewer-gres")
 def test_the_probe_reads_what_slurm_has_of_the_node(node: Node) -> None:
     """Also when gres.conf has less than slurm.conf, and when slurmctld is down."""
 
@@ -250,12 +254,14 @@ def test_the_probe_reads_what_slurm_has_of_the_node(node: Node) -> None:
     assert node.state() >= {"DRAIN", "INVALID_REG"}
     node.sh(f"mv {GRES}.whole {GRES}; systemctl restart slurmd; systemctl stop slurmctld")
     found = probed()
-    assert isinstance(found, Unknown) and "scontrol gave no answer within 3 s" in found.unknown
+    assert isinstance(found, Unknown), found
+    assert "Unable to contact slurm controller" in found.unknown or "no answer within 3 s" in found.unknown
     node.run("systemctl stop slurmd")
     assert probed() is None
     node.run("systemctl start slurmctld slurmd")
 
 
+@pytest.mark.fault("slurm-controller-down")
 def test_a_controller_that_is_down(node: Node) -> None:
     node.update("State=DRAIN", "Reason=gpuready")
     node.run("systemctl stop slurmctld")
@@ -271,6 +277,7 @@ def test_a_controller_that_is_down(node: Node) -> None:
     assert node.state() == {"IDLE"}
 
 
+@pytest.mark.fault("slurm-munge-down")
 def test_munge_that_does_not_answer(node: Node) -> None:
     node.run("systemctl stop munge")
     node.waited(node.ask(restart="drained", drain="slurm"), "until drained: scontrol gives no answer", "Munge")

@@ -8,8 +8,8 @@ the node is drained, and its state has INVALID_REG.
 import re
 
 from gpuready.contract import need
-from gpuready.contract.check import Verdict, fail, gpu_count, has_gpu, passed, skip, unknown, warn
-from gpuready.gpu.gpus import ROOTS, check, listed
+from gpuready.contract.check import Check, Level, Verdict, fail, gpu_count, has_gpu, passed, skip, unknown, warn
+from gpuready.gpu.gpus import ROOTS, listed
 from gpuready.model.smi import Gpu
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
@@ -60,15 +60,18 @@ def _other_models(offered: dict[str, int], gpus: tuple[Gpu, ...]) -> list[str]:
 
 
 CHECKS = (
-    check(
+    Check(
         "slurm.gres",
         "Slurm offers the node's GPUs",
+        Level.effective,
         "slurm.conf and gres.conf say how many GPUs of which type the node has. With more than there are, Slurm drains "
         "the node, or a job gets a GPU that is not there. With fewer, GPUs stay unused. With another type, a job that "
         "asks for a model runs on another one.",
         "scontrol show node NODE -o; slurmd -C; slurmd -G; nvidia-smi -L",
         "correct Gres= in slurm.conf and the devices in gres.conf, then restart slurmctld and slurmd",
         _gres,
+        gpu=True,
         after=(*ROOTS, "gpu.count"),
+        advisory=True,  # a controller that is down is no fault of the node
     ),
 )
