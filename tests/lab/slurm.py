@@ -45,7 +45,7 @@ SlurmdLogFile=/var/log/slurm/slurmd.log
 ReturnToService=1
 SlurmctldTimeout=300
 SlurmdTimeout=300
-MessageTimeout=3
+MessageTimeout=5
 KillWait=5
 GresTypes=gpu
 NodeName={name} NodeAddr=127.0.0.1 CPUs=2 Gres=gpu:h200:2
