@@ -6,11 +6,10 @@ machine's containerd wants to have it: nothing is pulled.
 
 import shutil
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 
 from gpuready.components.containerd.state import effective
-from tests.lab import cache, golang, host
+from tests.lab import cache, deb, golang, host
 from tests.lab.image import DOCKER_IMAGE, SUITES
 from tests.lab.machine import Machine
 
@@ -30,7 +29,6 @@ driver = "overlay"
 runroot = "/run/containers/storage"
 graphroot = "/var/lib/docker/podman"
 """
-_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 # Made by the machine's own Docker; containerd's images for pods lie in the namespace k8s.io.
 _IMAGES = f"""
 docker create --name gpuready-lab-pause {DOCKER_IMAGE} >/dev/null
@@ -74,7 +72,7 @@ def containerd2() -> Path:
 
     def build(into: Path) -> None:
         with tempfile.TemporaryDirectory(prefix="gpuready-lab-apt-") as scratch:
-            _unpack("sid", ("containerd",), Path(scratch))
+            deb.unpack("sid", ("containerd",), Path(scratch))
             shutil.copytree(Path(scratch, "files/usr/bin"), into / "bin")
 
     return cache.cached("containerd2", {"suite": "sid", "architecture": host.architecture()}, build) / "bin"
@@ -87,7 +85,7 @@ def podman(distro: str = "debian13") -> Path:
 
     def build(into: Path) -> None:
         with tempfile.TemporaryDirectory(prefix="gpuready-lab-apt-") as scratch:
-            _unpack(SUITES[distro], packages, Path(scratch))
+            deb.unpack(SUITES[distro], packages, Path(scratch))
             for part in ("usr/bin", "usr/lib", "usr/share/containers", "etc/containers"):
                 apart = shutil.ignore_patterns("systemd", "tmpfiles.d")
                 shutil.copytree(Path(scratch, "files", part), into / "root" / part, symlinks=True, ignore=apart)
@@ -95,30 +93,6 @@ def podman(distro: str = "debian13") -> Path:
             (into / "root/etc/containers/storage.conf").write_text(_STORAGE, "utf-8")
 
     return cache.cached("podman", recipe, build) / "root"
-
-
-def _unpack(suite: str, packages: Iterable[str], folder: Path) -> None:
-    """Debian's packages of a suite, unpacked into files/ of an empty directory."""
-    found = host.archives()
-    if found is None:
-        raise host.LabError(f"{', '.join(packages)} come from Debian's archive, and this host's apt knows none")
-    (folder / "lists/partial").mkdir(parents=True)
-    (folder / "archives/partial").mkdir(parents=True)
-    (folder / "sources.list").write_text(f"deb [signed-by={_KEYRING}] {found[0]} {suite} main\n", "utf-8")
-    own = {
-        "Dir::Etc::SourceList": folder / "sources.list",
-        "Dir::Etc::SourceParts": "-",
-        "Dir::State::Lists": folder / "lists",
-        "Dir::State::Status": "/dev/null",
-        "Dir::Cache": folder,
-        "APT::Sandbox::User": "root",
-        "Acquire::Languages": "none",
-    }
-    options = [word for key, value in own.items() for word in ("-o", f"{key}={value}")]
-    host.sh("apt-get", *options, "-q", "update")
-    host.sh("apt-get", *options, "-q", "download", *packages, cwd=folder)
-    for package in folder.glob("*.deb"):
-        host.sh("dpkg-deb", "-x", package, folder / "files")
 
 
 def prepare(machine: Machine, containerd: Path | None = None) -> None:

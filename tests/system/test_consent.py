@@ -1,7 +1,7 @@
 """Consent on a real node: what waits, what is asked again just before it is done, and work that is moved away first.
 
-The disturbance is the toolkit's: class recreate, because its package scripts reload systemd. Slurm, kubectl and crictl
-are stand-ins that keep books; docker, dpkg and the processes are real.
+The disturbance is the toolkit's: class recreate, because its package scripts reload systemd. kubectl and crictl are
+stand-ins that keep books; docker, dpkg and the processes are real. Slurm: test_slurm.py.
 """
 
 import json
@@ -85,9 +85,9 @@ def node(converged: Node) -> Iterator[Node]:
     yield converged
     converged.sh(
         "docker ps -aq | xargs -r docker rm -f >/dev/null\n"
-        f"rm -rf /usr/local/bin/* {BOOK}* /etc/apt/apt.conf.d/99test /run/slurm /run/crictl\n"
+        f"rm -rf /usr/local/bin/* {BOOK}* /etc/apt/apt.conf.d/99test /run/crictl\n"
         "umount /proc/driver 2>/dev/null && rm /dev/nvidia0 && systemctl stop watcher\n"
-        "pkill -x 'slurmd|slurmstepd|kubelet' || true"
+        "pkill -x kubelet || true"
     )
     assert converged.toolkit() == converged.version
 
@@ -117,22 +117,6 @@ def test_a_container_that_appears_after_the_probe_counts(node: Node) -> None:
     assert not node.plan(inventory=node.wanted()).component("toolkit")["affected"]
     node.waited(node.ask(), "until idle", "container late (busybox:lab)")
     assert node.sh("docker inspect -f '{{.State.Running}}' late").strip() == "true"
-
-
-def test_slurm_jobs_and_what_cannot_be_told_count_as_work(node: Node) -> None:
-    node.sh(
-        "cp /bin/sleep /usr/local/bin/slurmd; cp /bin/sleep /usr/local/bin/slurmstepd\n"
-        "systemd-run -q /usr/local/bin/slurmd 1000\n"
-        "systemd-run -q bash -c 'exec -a \"slurmstepd: [77.0]\" /usr/local/bin/slurmstepd 1000'\n"
-    )
-    node.waited(node.ask(), "until idle", "Slurm job 77")
-    node.sh("pkill -x slurmstepd")
-    node.command("squeue", 'echo "slurm_load_jobs error: Unable to contact slurm controller" >&2; exit 1')
-    node.waited(node.ask(), "squeue gives no answer")
-    node.command("squeue", '[ "$*" = "-h -w $(hostname -s) -o Slurm job %A" ] && echo Slurm job 78')
-    node.waited(node.ask(), "Slurm job 78")
-    node.command("squeue", "exit 0")
-    node.done(node.ask())
 
 
 DRIVER = """
@@ -252,41 +236,6 @@ def test_own_commands_move_work_away_and_let_it_back(node: Node) -> None:
     told = failed.host()["error"]["message"]
     assert "the node is still drained" in told and "the controller is down" in told
     node.sh("rm /var/lib/gpuready/drained")
-
-
-SCONTROL = f"""
-S=/run/slurm; mkdir -p $S; [ -e $S/state ] || {{ echo IDLE >$S/state; echo none >$S/reason; }}
-case "$1 $2" in
-  "show node") [ "$3" = gpunode ] || {{ echo "Node $3 not found" >&2; exit 1; }}
-    echo "NodeName=$3 Arch=x86_64 State=$(cat $S/state) ThreadsPerCore=1 Reason=$(cat $S/reason) [root@2026]" ;;
-  "update NodeName=gpunode") echo "$@" >>{BOOK}
-    case $3 in
-      State=DRAIN) echo IDLE+DRAIN >$S/state; echo "${{4#Reason=}}" >$S/reason ;;
-      *) echo IDLE >$S/state; echo none >$S/reason ;;
-    esac ;;
-  *) exit 1 ;;
-esac
-"""
-SQUEUE = f"""
-[ -e /run/slurm/asked ] && exit 0
-touch /run/slurm/asked; echo job 5 runs >>{BOOK}; echo 5
-"""
-
-
-def test_slurm_drains_and_resumes_what_it_drained_itself(node: Node) -> None:
-    slurm: dict[str, Any] = {"restart": "drained", "drain": "slurm", "node": "gpunode"}
-    node.waited(node.ask(**slurm), "until drained: there is no scontrol and squeue")
-    node.command("scontrol", SCONTROL)
-    node.command("squeue", SQUEUE)
-    node.waited(node.ask(**(slurm | {"node": "other"})), "until drained: scontrol does not know other", "not found")
-    node.done(node.ask(**slurm))
-    drained = "update NodeName=gpunode State=DRAIN Reason=gpuready"
-    assert node.book() == [drained, "job 5 runs", "update NodeName=gpunode State=RESUME"]
-
-    # Drained by somebody else before: it stays so.
-    node.sh("echo IDLE+DRAIN >/run/slurm/state; echo bad_fan >/run/slurm/reason")
-    node.done(node.ask(**slurm))
-    assert node.book() == []
 
 
 KUBECTL = """#!/bin/sh

@@ -18,6 +18,7 @@ from gpuready.model.kernel_log import kernel_log
 from gpuready.model.leftovers import leftovers
 from gpuready.model.network import network
 from gpuready.model.readiness import not_yet
+from gpuready.model.slurm import slurm_node
 from gpuready.model.smi import lean
 from gpuready.model.state import OS, Dma, Driver, NodeState, Package, Tool, Unit, Unknown
 
@@ -83,6 +84,7 @@ def parse(lines: list[str], pause: Callable[[], None] = lambda: None) -> NodeSta
         rdma_stuck=ports.unknown if isinstance(ports, Unknown) else "",
         abandoned=r.abandoned(),
         network=network(devices) if isinstance(devices, str) else devices,
+        slurm=slurm_node(found) if isinstance(found := r.run("slurm"), str) else found,
         nccl=tuple(r.text("nccl").splitlines()),
         ib_netns_mode=one.get("ib_netns_mode", ""),
         netns=tuple(values.get("netns", [])),

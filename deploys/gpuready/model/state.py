@@ -16,6 +16,7 @@ from gpuready.components.wheels.state import Environment
 from gpuready.model.kernel_log import KernelLog
 from gpuready.model.leftovers import Leftovers
 from gpuready.model.network import Network
+from gpuready.model.slurm import SlurmNode
 
 __all__ = [
     "OS",
@@ -115,6 +116,7 @@ class NodeState(Facts):
     network namespaces other than the host's, if ib_core is loaded. ``initramfs``: images of installed kernels.
     ``initramfs_old``: the images without gpuready's modprobe.d file. ``boot_options``: the ib_core options of each boot
     entry.
+    ``slurm``: the node as Slurm's controller has it; None if no slurmd runs here.
     ``wheels``: .dist-info directories of the wheels that gpuready installed, and the hash that pip recorded there.
     ``environments``: the inspected Python environments, by directory.
     ``lock``: who changes the node now, as the node's lock names its owner. ``step``: the step that runs now.
@@ -158,6 +160,7 @@ class NodeState(Facts):
     rdma_stuck: str = ""
     abandoned: tuple[str, ...] = ()
     network: Network | Unknown | None = None
+    slurm: SlurmNode | Unknown | None = None
     nccl: tuple[str, ...] = ()
     ib_netns_mode: str = ""
     netns: tuple[str, ...] = ()

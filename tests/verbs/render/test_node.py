@@ -1,7 +1,6 @@
 """What lets a scheduler ask the gate, and user-data for a first boot.
 
-What scontrol answers is recorded from a real Slurm 24.11.5 (slurmctld and slurmd on one machine), with which the same
-program was seen to drain: as a prolog, as the health check at slurmd's start, and with slurmctld gone.
+Slurm's program runs in tests/system/test_slurm.py, with Slurm.
 """
 
 import json
@@ -15,104 +14,16 @@ from click.testing import CliRunner
 from gpuready.components.gate.component import SCRIPT
 from gpuready.inventory.hosts import load
 from gpuready.model.spec import NodeSpec
-from gpuready.operations.drain import DrainSlurm
 from gpuready.verbs.render.cloud_init import local_files
 from gpuready.verbs.render.command import command
 
 PACKAGE = f'https://x/a.whl?"b\'c"#sha256={"0" * 64}'
-LINE = "gpuready: driver.loaded: no nvidia module is loaded"
-SHOWN = "NodeName=n1 CPULoad=9.26 State={} ThreadsPerCore=1 Partitions=gpu ResumeAfterTime=None AveWatts=0 {}"
-STAMP = "[root@2026-11-23T03:09:16]"
 
 
 def rendered(*words: str) -> str:
     done = CliRunner().invoke(command, words, standalone_mode=False)
     assert done.exception is None, done.exception
     return done.stdout
-
-
-class Slurm:
-    """The program on a node whose gate and scontrol are those of the test."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.gate = folder, folder / "gpuready-verify"
-        assert f"VERIFY={SCRIPT}\n" in rendered("slurm")
-        text = rendered("slurm").replace(SCRIPT, str(self.gate)).replace("PATH=/usr/local/sbin", f"PATH={folder}:/usr")
-        (folder / "gate").write_text(text)
-        self.program("gpuready-verify", f'[ -z "$1" ] || [ "$1" = --slurm ] && echo "{LINE}"; exit 1')
-        self.answers("IDLE")
-
-    def program(self, name: str, text: str) -> None:
-        (self.folder / name).write_text(f"#!/bin/sh\n{text}\n")
-        (self.folder / name).chmod(0o755)
-
-    def answers(self, state: str, reason: str = "") -> None:
-        shown = SHOWN.format(state, f" Reason={reason} {STAMP}" if reason else "")
-        self.program("scontrol", f'echo "$@" >>{self.folder}/asked\n[ "$1" != show ] || echo "{shown}"')
-
-    def run(self, **env: str) -> tuple[int, str, list[str]]:
-        """The exit code, the output, and what scontrol was asked."""
-        asked = self.folder / "asked"
-        asked.write_text("")
-        done = subprocess.run(["sh", self.folder / "gate"], capture_output=True, text=True, check=False, env=env)
-        assert done.stderr == ""
-        return done.returncode, done.stdout, asked.read_text().splitlines()
-
-
-@pytest.fixture
-def slurm(tmp_path: Path) -> Slurm:
-    return Slurm(tmp_path)
-
-
-SHOW, DRAIN = "show node n1 -o", f"update NodeName=n1 State=DRAIN Reason={LINE}"
-
-
-def test_a_prolog_asks_no_command_of_slurm(slurm: Slurm) -> None:
-    assert slurm.run(SLURM_JOB_ID="7", SLURMD_NODENAME="n1") == (1, f"{LINE}\n", [])
-    slurm.program("gpuready-verify", "echo gpuready: ok: x")
-    assert slurm.run(SLURM_JOB_ID="7", SLURMD_NODENAME="n1") == (0, "gpuready: ok: x\n", [])
-
-
-def test_the_health_check_drains_with_the_check_as_the_reason(slurm: Slurm) -> None:
-    assert slurm.run(SLURMD_NODENAME="n1") == (0, f"{LINE}\n", [SHOW, DRAIN])
-    for state, reason in (("IDLE+DRAIN", "Prolog error"), ("MIXED+DRAIN", "Epilog error")):
-        slurm.answers(state, reason)  # Slurm's own words for a prolog that failed name no check
-        assert slurm.run(SLURMD_NODENAME="n1") == (0, f"{LINE}\n", [SHOW, DRAIN])
-
-
-@pytest.mark.parametrize("reason", ["bad fan", "gpuready", LINE, "x Reason=Prolog error"])
-def test_a_node_that_is_drained_already_keeps_its_reason(slurm: Slurm, reason: str) -> None:
-    slurm.answers("IDLE+DRAIN", reason)
-    assert slurm.run(SLURMD_NODENAME="n1") == (0, f"{LINE}\n", [SHOW])
-
-
-def test_the_health_check_of_a_node_that_is_ready_resumes_nothing(slurm: Slurm) -> None:
-    slurm.program("gpuready-verify", "true")
-    slurm.answers("IDLE+DRAIN", LINE)
-    assert slurm.run(SLURMD_NODENAME="n1") == (0, "", [])
-
-
-def test_slurm_that_gives_no_answer_is_an_error(slurm: Slurm) -> None:
-    slurm.program("scontrol", "exit 1")
-    assert slurm.run(SLURMD_NODENAME="n1")[0] == 1
-
-
-def test_a_node_without_the_gate_passes(slurm: Slurm) -> None:
-    """One slurm.conf holds for all nodes, those without GPUs too."""
-    slurm.gate.unlink()
-    assert slurm.run(SLURM_JOB_ID="7") == slurm.run(SLURMD_NODENAME="n1") == (0, "", [])
-
-
-@pytest.mark.parametrize(("reason", "resumes"), [("gpuready", True), (LINE, False)])
-def test_apply_resumes_only_what_it_drained_itself(slurm: Slurm, reason: str, resumes: bool) -> None:
-    """The gate's reasons begin with the same word."""
-    slurm.answers("IDLE+DRAIN", reason)
-    script = DrainSlurm("after", "n1").render().replace("/var/lib/gpuready", str(slurm.folder))
-    script = script.replace("PATH=/usr/local/sbin", f"PATH={slurm.folder}:/usr/local/sbin")
-    done = subprocess.run(["sh"], input=script, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    asked = (slurm.folder / "asked").read_text().splitlines()
-    assert asked == [SHOW, *(["update NodeName=n1 State=RESUME"] if resumes else [])]
 
 
 def test_node_problem_detector_asks_the_gate() -> None:

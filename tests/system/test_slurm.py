@@ -1,0 +1,370 @@
+"""Slurm's own commands and daemons: drain, idle, resume, jobs that run throughout, and the gate as slurmd starts it.
+
+Slurm is Debian's: 24.11, and 22.05 for the steps alone, with slurmctld and slurmd on one machine. The disturbance is
+the exporter's: class recreate, because systemd is reloaded.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from gpuready.base.records import unmarked
+from gpuready.components.gate.component import SCRIPT
+from gpuready.gpu.node import DRAINED
+from gpuready.model import probe
+from gpuready.model.parse import parse
+from gpuready.model.slurm import SlurmNode
+from gpuready.model.state import Unknown
+from gpuready.operations.drain import DrainSlurm
+from tests.lab import Lab, slurm
+from tests.system.faults import until
+from tests.system.harness import Gpuready, Inventories, Result
+from tests.system.host import Host
+
+PLACES = ("/var/lib/one", "/var/lib/two")
+PROGRAM = "/etc/slurm/gpuready-gate"
+#: A job that ends when it may.
+JOB = "until [ -e /var/tmp/end ]; do sleep 0.2; done; echo ended >/var/tmp/said"
+#: Back in service, without a job.
+CLEAN = """
+systemctl start munge slurmctld slurmd
+until scontrol ping | grep -q 'is UP'; do sleep 0.1; done
+scancel -u root -u gpu
+rm -f /var/tmp/end /var/tmp/said
+scontrol delete ReservationName=m >/dev/null 2>&1 || true
+until [ -z "$(squeue -h)" ]; do sleep 0.2; done
+shown() { scontrol show node $(hostname) -o; }
+! shown | grep -q State=UNKNOWN || systemctl restart slurmd
+while shown | grep -q State=UNKNOWN; do sleep 0.2; done
+scontrol update NodeName=$(hostname) State=DRAIN Reason=test
+scontrol update NodeName=$(hostname) State=RESUME
+"""
+
+
+class Node(Host):
+    """A machine with Slurm and the exporter, and runs that ask for its files in the other place."""
+
+    place = PLACES[1]
+
+    @property
+    def other(self) -> str:
+        return PLACES[1 - PLACES.index(self.place)]
+
+    def spec_of(self, **maintenance: object) -> dict[str, object]:
+        exporter = {"rdma_exporter": "textfile", "textfile_directory": self.other}
+        return {"monitoring": exporter, "maintenance": maintenance}
+
+    def ask(self, **maintenance: object) -> Result:
+        return self.call("apply", "--only", "monitoring", code=None, **self.spec_of(**maintenance))
+
+    def waited(self, result: Result, *words: str) -> None:
+        """The run waited, and says for what."""
+        assert result.code == 7, result.explain()
+        reason = result.component("monitoring")["pending_reason"]
+        assert all(word in reason for word in words), reason
+        self.unmarked()
+
+    def done(self, result: Result) -> None:
+        """The run did it, and the node is back."""
+        assert (result.code, result.changed()) == (0, {"monitoring"}), result.explain()
+        self.place = self.other
+        self.unmarked()
+
+    def unmarked(self) -> None:
+        assert not (self.root / DRAINED.lstrip("/")).exists()
+
+    def drain(self, phase: str, limit: int = 0) -> tuple[int, str]:
+        """Exit code and stderr of the step that drains the node (before) or resumes it (after)."""
+        found = self.run("sh", stdin=DrainSlurm(phase, "", limit).render(), check=False)
+        return found.returncode, found.stderr
+
+    def state(self) -> set[str]:
+        return set(slurm.shown(self, "State").rstrip("*").split("+")) - {"NOT_RESPONDING"}
+
+    def reason(self) -> str:
+        return slurm.shown(self, "Reason")
+
+    def update(self, *words: str) -> None:
+        self.run(f"scontrol update NodeName={self.name} {' '.join(words)}")
+
+    def job(self, *options: str, script: str = JOB, runs: bool = True) -> str:
+        """Submit a job, wait until it runs, and return its number."""
+        wrap = f"sbatch --parsable -o /dev/null {' '.join(options)} --wrap '{script}'"
+        number = self.run(wrap).stdout.strip()
+        if runs:
+            until(lambda: self.of(number, "%T") == "RUNNING", 60)
+        return number
+
+    def of(self, number: str, field: str) -> str:
+        """A field of a job, as squeue shows it; empty if the job is over."""
+        return self.run(f"squeue -h -t all -j {number} -o '{field}'", check=False).stdout.strip()
+
+    def end_jobs(self) -> None:
+        self.run("touch /var/tmp/end")
+
+
+@pytest.fixture(scope="module", params=["debian13", "debian12"])
+def made(request: pytest.FixtureRequest, lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Node]:
+    with lab.machine(request.param) as machine:
+        slurm.start(machine)
+        found = Node(machine, gpuready, inventory)
+        found.run(f"mkdir -p {' '.join(PLACES)}")
+        found.done(found.ask())
+        yield found
+
+
+@pytest.fixture
+def node(made: Node) -> Node:
+    """Idle, whatever the test before did."""
+    made.sh(CLEAN)
+    slurm.await_state(made, "IDLE", "IDLE+NOT_RESPONDING")
+    made.unmarked()
+    return made
+
+
+#: Whole runs take long, so the older Slurm gets the steps alone.
+newest = pytest.mark.parametrize("made", ["debian13"], indirect=True)
+
+
+class Case(NamedTuple):
+    """How the node gets into a state, a word of State= there, and whether gpuready drains it."""
+
+    make: str
+    state: str
+    drains: bool
+
+
+CASES = {
+    "idle": Case("true", "IDLE", True),
+    "reservation": Case(
+        "scontrol create reservation ReservationName=m User=root StartTime=now Duration=10 Nodes=ALL Flags=MAINT",
+        "IDLE",
+        True,
+    ),
+    "an old reason of ours": Case(
+        "scontrol update NodeName=$N State=DRAIN Reason=gpuready; scontrol update NodeName=$N State=RESUME",
+        "IDLE",
+        True,
+    ),
+    "drained": Case("scontrol update NodeName=$N State=DRAIN Reason='bad fan'", "DRAIN", False),
+    "words that begin like ours": Case(
+        "scontrol update NodeName=$N State=DRAIN Reason='gpuready by hand'", "DRAIN", False
+    ),
+    "the gate's": Case("scontrol update NodeName=$N State=DRAIN Reason='gpuready: gpu.count: 7'", "DRAIN", False),
+    "down": Case("scontrol update NodeName=$N State=DOWN Reason=dead", "DOWN", False),
+    "fail": Case("scontrol update NodeName=$N State=FAIL Reason=dying", "FAIL", False),
+    "down after ours": Case(
+        "scontrol update NodeName=$N State=DRAIN Reason=gpuready; scontrol update NodeName=$N State=RESUME;"
+        "scontrol update NodeName=$N State=DOWN Reason=gpuready",
+        "DOWN",
+        False,
+    ),
+}
+
+
+@pytest.mark.fault("slurm-others-drain", "slurm-out-of-service", "slurm-old-reason")
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_only_what_gpuready_drained_comes_back(node: Node, case: Case) -> None:
+    node.sh(f"N={node.name}\n{case.make}")
+    before, reason = node.state(), node.reason()
+    assert case.state in before
+    assert node.drain("before") == (0, "")
+    if case.drains:
+        assert ("DRAIN" in node.state(), node.reason()) == (True, "gpuready")
+        assert (node.root / DRAINED.lstrip("/")).exists()
+    else:
+        assert (node.state(), node.reason()) == (before, reason)
+        node.unmarked()
+    assert node.drain("after") == (0, "")
+    node.unmarked()
+    if case.drains:
+        assert "DRAIN" not in node.state()
+        assert node.reason() in ("resumed by gpuready", "")  # 22.05 keeps no reason
+    else:
+        assert (node.state(), node.reason()) == (before, reason)
+
+
+@pytest.mark.fault("slurm-others-drain")
+def test_a_drain_of_an_earlier_run_is_finished(node: Node) -> None:
+    node.update("State=DRAIN", "Reason=gpuready")
+    assert node.drain("before") == node.drain("after") == (0, "")
+    assert node.state() == {"IDLE"}
+    # Somebody else drains it meanwhile, for another reason.
+    node.drain("before")
+    node.update("State=DRAIN", "Reason=mine")
+    assert node.drain("after") == (0, "")
+    assert (node.state(), node.reason()) == ({"IDLE", "DRAIN"}, "mine")
+    node.unmarked()
+
+
+@pytest.mark.fault("slurm-jobs-stay")
+def test_jobs_that_do_not_end_keep_running(node: Node) -> None:
+    """Allocated, draining and completing."""
+    number = node.job("-n 2", script='trap "" TERM; while :; do sleep 0.2; done')
+    assert "ALLOCATED" in node.state()
+    code, why = node.drain("before")
+    assert code == 1 and f"there are still Slurm jobs on {node.name}: {number}" in why
+    assert node.state() == {"ALLOCATED"} and node.of(number, "%T") == "RUNNING"
+    node.unmarked()
+    node.update("State=DRAIN", "Reason=mine")
+    assert node.drain("before")[0] == 1
+    assert node.state() == {"ALLOCATED", "DRAIN"} and node.reason() == "mine"
+    node.run(f"scancel {number}")
+    code, why = node.drain("before")
+    assert code == 1 and f": {number}" in why
+    assert node.of(number, "%T") == "COMPLETING"
+
+
+@pytest.mark.promise
+@newest
+def test_a_job_runs_to_its_end_before_the_change(node: Node) -> None:
+    number = node.job("-n 1", "--gres=gpu:1")
+    assert "MIXED" in node.state()
+    node.waited(node.ask(restart="idle"), "until idle", f"Slurm job {number}")
+    assert node.of(number, "%T") == "RUNNING"
+    process = node.begin("apply", "--only", "monitoring", **node.spec_of(restart="drained", drain="slurm"))
+    until(lambda: node.reason() == "gpuready" and "DRAIN" in node.state(), 120)
+    waiting = node.job(runs=False)
+    assert node.of(number, "%T") == "RUNNING"
+    assert node.of(waiting, "%T") == "PENDING"
+    node.end_jobs()
+    result = node.gpuready.finish(process)
+    node.done(result)
+    assert node.run("cat /var/tmp/said").stdout == "ended\n"
+    until(lambda: node.of(waiting, "%T") in ("", "COMPLETED"), 60)
+
+
+@newest
+def test_a_node_that_somebody_else_drained_stays_so(node: Node) -> None:
+    node.update("State=DRAIN", "Reason='bad fan'")
+    node.done(node.ask(restart="drained", drain="slurm"))
+    assert (node.state(), node.reason()) == ({"IDLE", "DRAIN"}, "bad fan")
+
+
+GRES = "/etc/slurm/gres.conf"
+
+
+@pytest.mark.fault("slurm-fewer-gres")
+def test_the_probe_reads_what_slurm_has_of_the_node(node: Node) -> None:
+    """Also when gres.conf has less than slurm.conf, and when slurmctld is down."""
+
+    def probed() -> object:
+        return parse(unmarked(node.run("sh", stdin=probe.script()).stdout)).slurm
+
+    found = probed()
+    assert isinstance(found, SlurmNode), found
+    assert (found.name, found.state.split("+")[0], found.gpus) == (node.name, "IDLE", {"h200": 2})
+    node.sh(f"cp {GRES} {GRES}.whole; echo Name=gpu Type=h200 File=/dev/null >{GRES}; systemctl restart slurmd")
+    until(lambda: "INVALID_REG" in node.state(), 60)
+    found = probed()
+    assert isinstance(found, SlurmNode) and "INVALID_REG" in found.state
+    # Slurm drained it, so it is not gpuready's to resume.
+    assert node.drain("before") == node.drain("after") == (0, "")
+    assert node.state() >= {"DRAIN", "INVALID_REG"}
+    node.sh(f"mv {GRES}.whole {GRES}; systemctl restart slurmd; systemctl stop slurmctld")
+    found = probed()
+    assert isinstance(found, Unknown), found
+    assert "Unable to contact slurm controller" in found.unknown or "no answer within 3 s" in found.unknown
+    node.run("systemctl stop slurmd")
+    assert probed() is None
+    node.run("systemctl start slurmctld slurmd")
+
+
+@pytest.mark.fault("slurm-controller-down")
+@newest
+def test_a_controller_that_is_down(node: Node) -> None:
+    node.update("State=DRAIN", "Reason=gpuready")
+    node.run("systemctl stop slurmctld")
+    down = f"scontrol gives no answer for {node.name}: slurm_load_node error: Unable to contact slurm controller"
+    result = node.ask(restart="drained", drain="slurm")
+    node.waited(result, f"until drained: {down}")
+    node.waited(node.ask(restart="idle"), "until idle", "Slurm's jobs (squeue gives no answer)")
+    code, why = node.drain("after")
+    assert code == 1 and down in why
+    node.run("systemctl start slurmctld; systemctl restart slurmd")
+    until(lambda: "UNKNOWN" not in node.state(), 60)
+    assert node.drain("after") == (0, "")
+    assert node.state() == {"IDLE"}
+
+
+@pytest.mark.fault("slurm-munge-down")
+@newest
+def test_munge_that_does_not_answer(node: Node) -> None:
+    node.run("systemctl stop munge")
+    node.waited(node.ask(restart="drained", drain="slurm"), "until drained: scontrol gives no answer", "Munge")
+    node.run("systemctl start munge")
+    assert node.state() == {"IDLE"} and node.reason() != "gpuready"
+
+
+@newest
+def test_a_name_that_slurm_does_not_know(node: Node) -> None:
+    result = node.ask(restart="drained", drain="slurm", node="other")
+    node.waited(result, "until drained: scontrol gives no answer for other", "Node other not found")
+    assert node.state() == {"IDLE"}
+
+
+class Gate:
+    """The program of ``render slurm`` in slurm.conf, and two gates that ``apply`` made: one is ready, one is not."""
+
+    LINE = "gpuready: driver.loaded: no nvidia module is loaded"
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        text = node.gpuready("render", "slurm", check_json=False, code=0).stdout
+        node.script(PROGRAM, text)
+        settings = [line.removeprefix("#   ") for line in text.splitlines() if line.startswith("#   ")]
+        with (node.root / slurm.CONF).open("a") as conf:
+            conf.writelines(f"{line}\n" for line in settings)
+        for name, hardware in (("ready", {"gpus": "none"}), ("not-ready", {"gpus": 8})):
+            spec = {"gate": True, "hardware": hardware, "runtimes": {"docker": "absent"}}
+            node.call("apply", "--only", "gate", code=None, **spec)
+            node.run(f"cp {SCRIPT} {SCRIPT}.{name}")
+        self.use("ready")
+        node.run("systemctl restart slurmctld slurmd")
+
+    def use(self, name: str) -> None:
+        self.node.run(f"cp {SCRIPT}.{name} {SCRIPT}")
+
+    def health_check(self) -> None:
+        """slurmd runs it when it starts."""
+        self.node.run("systemctl restart slurmd")
+
+    def drained(self, reason: str) -> None:
+        node = self.node
+        until(lambda: "DRAIN" in node.state() and node.reason() == reason, 60, f"{reason} as the reason")
+
+
+@newest
+def test_slurmd_asks_the_gate_before_and_after_a_job(node: Node) -> None:
+    gate = Gate(node)
+    node.sh(CLEAN)
+    slurm.await_state(node, "IDLE", "IDLE+NOT_RESPONDING")
+    number = node.job()
+    gate.use("not-ready")
+    node.end_jobs()
+    gate.drained("Epilog error")
+    assert node.run("cat /var/tmp/said").stdout == "ended\n"
+    gate.health_check()
+    gate.drained(gate.LINE)
+    # It never resumes a node, and leaves other people's reasons alone.
+    gate.use("ready")
+    gate.health_check()
+    for state, reason in (("DRAIN", "bad_fan"), ("DOWN", "dead"), ("FAIL", "dying")):
+        node.update(f"State={state}", f"Reason={reason}")
+        gate.use("not-ready")
+        assert node.run(f"SLURMD_NODENAME={node.name} {PROGRAM}").stdout == f"{gate.LINE}\n"
+        assert state in node.state() and node.reason() == reason
+        node.update("State=RESUME")
+    gate.use("ready")
+    node.sh(CLEAN)
+    # A prolog that fails: the job waits, held, and nobody kills it.
+    gate.use("not-ready")
+    number = node.job(runs=False)
+    gate.drained("Prolog error")
+    until(lambda: node.of(number, "%T") == "PENDING", 60)
+    node.run(f"scontrol show job {number} | grep -q 'JobState=PENDING'")
+    node.run("systemctl stop slurmctld")
+    assert node.run(PROGRAM, check=False).returncode == 1
+    # One slurm.conf holds for nodes without GPUs, too.
+    node.run(f"rm {SCRIPT}; {PROGRAM}")
