@@ -66,6 +66,9 @@ TESTS = {
         Test("train", "train: DDP training on all hosts at once", "samples/s", "python3",
              "torch for python3, or name another Python: verify: {torch: PYTHON}", "tcp", True, gpu=True,
              together=True),
+        Test("collective", "collective: all GPUs of all hosts, all-reduce, bus bandwidth", "GB/s", "python3",
+             "torch for python3, or name another Python: verify: {torch: PYTHON}", "tcp", True, gpu=True,
+             together=True),
     )
 }  # fmt: skip
 #: The names that stand for several tests, and the tests of a run that names none.

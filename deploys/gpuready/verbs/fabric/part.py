@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gpuready.base.host_list import hostlist
-from gpuready.base.part import Count, Part
+from gpuready.base.part import OPTIONAL, Count, Part
+from gpuready.fabric.collective import Measured, Search
 from gpuready.fabric.commands import TESTS
 from gpuready.fabric.run import FabricRun
 from gpuready.fabric.verdict import Finding
@@ -77,6 +78,10 @@ class Fabric(Part):
     """The ports without a partner."""
     not_attempted: tuple[NotAttempted, ...]
     """The pairs that were not tested."""
+    collectives: tuple[Measured, ...] = ()
+    """fabric --tests collective: the figures by size, over all hosts."""
+    search: Search | None = field(default=None, metadata=OPTIONAL)
+    """fabric --tests collective: the search for the host that is bad; absent: there was none."""
 
     @classmethod
     def of(cls, found: FabricRun) -> Fabric:
@@ -89,6 +94,8 @@ class Fabric(Part):
             tuple(found.findings),
             tuple(Unpaired(p.end.host, p.end.device, p.end.port, p.other, p.reason) for p in found.unpaired),
             tuple(NotAttempted(*pair) for pair in found.not_attempted),
+            found.measured,
+            found.search,
         )
 
     @property
