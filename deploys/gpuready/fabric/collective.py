@@ -36,6 +36,7 @@ SHARES: dict[str, Callable[[int], float]] = {
 _LEAST, _FACTOR, _MOST, _MOST_GLOO = 1 << 20, 4, 16 << 30, 64 << 20
 #: What a rank says of its GPU.
 _MODEL = re.compile(r"^gpu: (.{1,80})$", re.M)
+_DONE = re.compile(r"^done: rank \d+$", re.M)
 _EXPLAIN = f"gpuready explain fabric.{TEST.name}"
 
 
@@ -185,8 +186,11 @@ def judged(parts: Sequence[job.Part], answers: Sequence[Answer], limits: Thresho
         scope = Scope(most=_LEAST if not rows else max(row.size for row in rows) * _FACTOR)
         return Outcome("fail", brief(f"ended{last}: {failed}", 1000), _EXPLAIN, measured, fault="failed",
                        scope=scope)  # fmt: skip
-    if not measured or "done: " not in answers[0].text:
-        return Outcome("unknown", "the ranks printed no result", _EXPLAIN, measured)
+    done = zip(hosts, parts, answers, strict=True)
+    if silent := [host for host, part, each in done if len(_DONE.findall(each.text)) != part.ranks]:
+        return Outcome("unknown", f"{hostlist(silent)}: not every rank came to its end", _EXPLAIN, measured)
+    if not measured:
+        return Outcome("unknown", "this backend has none of the collectives", _EXPLAIN)
     return _figures(parts, answers, rows, measured, limits)
 
 
