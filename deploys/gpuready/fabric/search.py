@@ -49,9 +49,9 @@ def suspects(trials: Sequence[Trial]) -> list[Group]:
 
 def next_round(trials: Sequence[Trial]) -> list[Group]:
     """Return the groups to test side by side, no member in two of them; none: there is nothing more to find."""
-    known, tried = named(trials), {frozenset(each.members) for each in trials[1:]}
+    known, fine, tried = named(trials), good(trials), {frozenset(each.members) for each in trials[1:]}
     pending = [each for each in suspects(trials) if not set(each) & set(known)]
-    free = [member for member in trials[0].members if member in good(trials)]
+    free = [member for member in trials[0].members if member in fine]
     groups: list[Group] = []
     taken: set[str] = set()
     for each in pending:
@@ -68,7 +68,7 @@ def next_round(trials: Sequence[Trial]) -> list[Group]:
     if groups or known or not pending:
         return groups
     # Nobody is known to be good: suspects meet in other pairs, and at last each is alone.
-    among = [member for member in trials[0].members if member not in good(trials)]
+    among = [member for member in trials[0].members if member not in fine]
     for size in (2, 1):
         for pair in combinations(among, size):
             if not taken & set(pair) and frozenset(pair) not in tried and size < len(trials[0].members):
