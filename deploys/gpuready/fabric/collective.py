@@ -8,7 +8,7 @@ result, halves of the hosts are tested side by side until one is named (:mod:`gp
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from statistics import mean
 from typing import Annotated, Any
@@ -52,7 +52,7 @@ class Measured(Part):
     """The number of ranks."""
     iterations: Count
     """How often it ran."""
-    microseconds: Amount = field(metadata={"digits": 1})
+    microseconds: Amount
     """The time of one, as the average of all ranks."""
 
     derived = ("algbw", "busbw")
@@ -351,9 +351,9 @@ def _measured(rows: Sequence[_Row], ranks: int) -> tuple[Measured, ...]:
         if row.iterations and row.seconds and row.size:
             times.setdefault((row.collective, row.size, row.iterations), {})[row.rank] = row.seconds
     return tuple(
-        Measured(name, size, ranks, iterations, mean(found.values()) / iterations * 1e6)
+        Measured(name, size, ranks, iterations, time)
         for (name, size, iterations), found in times.items()
-        if len(found) == ranks
+        if len(found) == ranks and (time := round(mean(found.values()) / iterations * 1e6, 3))
     )
 
 

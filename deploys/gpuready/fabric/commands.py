@@ -83,7 +83,7 @@ class Command:
 
     ``shell``: a script for bash, which gets the arguments from $0 on; without it, they are the tool's own.
     ``tool``: see :func:`program`. ``launcher``: words for torchrun, if it starts the program. ``gloo``: torch needs no
-    GPU.
+    GPU. ``known``: torch was found there before.
     """
 
     test: Test
@@ -94,6 +94,7 @@ class Command:
     tool: str = ""
     launcher: tuple[str, ...] = ()
     gloo: bool = False
+    known: bool = False
 
 
 def program(test: Test, spec: NodeSpec) -> str:

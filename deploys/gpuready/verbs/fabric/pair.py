@@ -105,6 +105,7 @@ def begin(stack: contextlib.ExitStack, host: Host, command: Command, end: End, p
         torch=torch,
         launcher=command.launcher,
         gloo=command.gloo,
+        known=command.known,
         before=command.before,
         shell=command.shell,
         arguments=command.arguments,

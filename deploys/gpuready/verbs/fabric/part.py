@@ -78,8 +78,8 @@ class Fabric(Part):
     """The ports without a partner."""
     not_attempted: tuple[NotAttempted, ...]
     """The pairs that were not tested."""
-    collectives: tuple[Measured, ...] = ()
-    """fabric --tests collective: the figures by size, over all hosts."""
+    collectives: tuple[Measured, ...] | None = field(default=None, metadata=OPTIONAL)
+    """fabric --tests collective: the figures by size, over all hosts; absent: there are none."""
     search: Search | None = field(default=None, metadata=OPTIONAL)
     """fabric --tests collective: the search for the host that is bad; absent: there was none."""
 
@@ -94,7 +94,7 @@ class Fabric(Part):
             tuple(found.findings),
             tuple(Unpaired(p.end.host, p.end.device, p.end.port, p.other, p.reason) for p in found.unpaired),
             tuple(NotAttempted(*pair) for pair in found.not_attempted),
-            found.measured,
+            found.measured or None,
             found.search,
         )
 
@@ -211,7 +211,7 @@ def _blocks(run: Run, of: Fabric, paint: Painter) -> Iterator[list[str]]:
             told.setdefault((each.status, where, each.summary, each.remedy), []).append(each)
     for (status, where, summary, remedy), found in sorted(told.items(), key=lambda item: item[0][0] == "skip"):
         yield list(_told(status, where, summary, remedy, found, paint))
-    yield list(_collectives(of.collectives))
+    yield list(_collectives(of.collectives or ()))
     if of.search:
         yield list(_search(of.search))
     alone = grouped((f"{port}: {port.reason}", port.other) for port in of.unpaired)

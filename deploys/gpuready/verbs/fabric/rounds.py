@@ -108,7 +108,8 @@ def _collective(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState]
     fabric.measured = first.measured
 
     def trials(groups: Sequence[tuple[Sequence[str], Sequence[int]]]) -> list[collective.Outcome]:
-        jobs = [plan(first.scope, names, gpus)[0] for names, gpus in groups]
+        made = [plan(first.scope, names, gpus)[0] for names, gpus in groups]
+        jobs = [[replace(part, command=replace(part.command, known=True)) for part in job] for job in made]
         answers = iter(run([job for job in jobs if job]))
         return [collective.judged(job, next(answers) if job else [], limits) for job in jobs]
 
