@@ -95,6 +95,13 @@ def test_what_goes_wrong_and_whether_a_search_helps(
     assert found.passed is (False if fault else None)
 
 
+def test_a_search_measures_the_size_that_was_wrong_although_ranks_rounded_it_down() -> None:
+    found = judged(parts(), [answer(n, line(n, size=MIB // 12 * 12, wrong=1)) for n in range(3)], LIMITS)
+    options = found.scope.arguments(5, True)
+    given = dict(zip(options[::2], options[1::2], strict=True))
+    assert int(given["--least"]) <= int(given["--most"]) < 4 * MIB and given["--collectives"] == "all_reduce"
+
+
 def test_a_collective_that_the_backend_lacks_is_said_and_fails_nothing() -> None:
     lines = [timed(n) + line(n, "all_to_all", lacking="gloo does not support alltoall") for n in range(3)]
     found = judged(parts(), [answer(n, each) for n, each in enumerate(lines)], LIMITS)
@@ -107,7 +114,7 @@ def test_limits_are_the_specs_or_a_share_of_all_rails() -> None:
     assert plain.limit is None and "no limit over TCP" in plain.summary
     slow = judged(parts(), GOOD, Thresholds(collective=5))
     assert (slow.status, slow.fault, slow.limit) == ("fail", "slow", 5.0)
-    assert slow.scope == Scope(("all_reduce",), 3 * MIB)
+    assert slow.scope.collectives == ("all_reduce",) and 3 * MIB < slow.scope.most < 12 * MIB
     rails = [replace(part, ranks=1, rails_gbps=rate) for part, rate in zip(parts(8), (400, 400, 200), strict=True)]
     assert judged(rails, GOOD, LIMITS).limit == pytest.approx(0.85 * 0.8 * 200 / 8)
     assert judged([replace(rails[0], rails_gbps=None), *rails[1:]], GOOD, LIMITS).limit is None
@@ -136,7 +143,7 @@ def test_figures_count_only_with_proof() -> None:
 
 
 def searched(count: int, bad: set[str], *, alone: bool = True) -> tuple[Group, int]:
-    """What the search names, and its rounds. ``alone``: a bad host fails by itself, too; one with a bad port does not."""
+    """What the search names, and its rounds. ``alone``: a bad host fails by itself, too; a bad port does not."""
     hosts = tuple(f"n{number}" for number in range(count))
     trials, rounds = [Trial(hosts, False)], 0
     while groups := next_round(trials):

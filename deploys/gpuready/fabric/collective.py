@@ -109,6 +109,11 @@ class Scope:
     collectives: tuple[str, ...] = tuple(SHARES)
     most: int = _MOST
 
+    @classmethod
+    def with_size(cls, collective: str, size: int) -> "Scope":
+        """Return what measures a collective up to this size, which the script rounded down to whole ranks."""
+        return cls((collective,), 2 * size)
+
     def arguments(self, seconds: int, gloo: bool) -> tuple[str, ...]:
         """Return the arguments of the script. ``seconds``: for each collective."""
         options: dict[str, object] = {
@@ -179,7 +184,7 @@ def judged(parts: Sequence[job.Part], answers: Sequence[Answer], limits: Thresho
         summary = f"wrong result: {_title(first.collective)} of {size_text(first.size)} on {_ranks(parts, at)}"
         if sources := sorted({rank for row in at for rank in row.sources}):
             summary += f"; the data of {_named_ranks(parts, sources)}"
-        scope = Scope((first.collective,), first.size)
+        scope = Scope.with_size(first.collective, first.size)
         return Outcome("fail", brief(summary, 1000), _EXPLAIN, measured, fault="wrong", scope=scope)
     if failed := job.by_host(hosts, [job.complaint(answer) for answer in answers]):
         last = f" after {_title(rows[-1].collective)} of {size_text(rows[-1].size)}" if rows else ""
@@ -210,7 +215,7 @@ def _figures(
     text = f"{', '.join(shown)} GB/s ({why}), {measured[0].ranks} ranks, {parts[0].network}"
     text += "".join(f"; {name} is not available here: {reason}" for name, reason in lacking.items())
     if limit is not None and best.collective == "all_reduce" and best.busbw < limit:
-        scope = Scope(("all_reduce",), best.size)
+        scope = Scope.with_size("all_reduce", best.size)
         summary = f"all-reduce {best.busbw:.3g} GB/s, below {limit:.3g}; {text}"
         return replace(found, status="fail", summary=summary, remedy=_EXPLAIN, fault="slow", scope=scope)
     return replace(found, summary=text)
