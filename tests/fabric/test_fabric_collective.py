@@ -8,7 +8,7 @@ from itertools import combinations
 import pytest
 
 from gpuready.base import resources
-from gpuready.fabric.collective import TEST, Outcome, Scope, Search, find, findings, judged
+from gpuready.fabric.collective import TEST, Outcome, Scope, Search, find, findings, judged, size_text
 from gpuready.fabric.counters import Snapshot
 from gpuready.fabric.job import Part, planned
 from gpuready.fabric.search import Group, Trial, bound, named, next_round
@@ -130,6 +130,12 @@ def test_eight_gpus_of_one_host_have_the_limit_of_their_model() -> None:
     text = "gpu: NVIDIA H200\n" * 8 + "".join(timed(n) + f"done: rank {n}\n" for n in range(8))
     found = judged(one, [replace(GOOD[0], text=text)], LIMITS)
     assert found.fault == "slow" and found.limit and 200 < found.limit < 432, found
+
+
+def test_a_size_that_ranks_rounded_down_keeps_its_unit() -> None:
+    assert [size_text(size) for size in (MIB // 12 * 12, MIB, 16 << 30, 3 << 10, 12)] == [
+        "1 MiB", "1 MiB", "16 GiB", "3 KiB", "12 B",
+    ]  # fmt: skip
 
 
 def test_figures_count_only_with_proof() -> None:

@@ -320,9 +320,9 @@ def find(hosts: Group, gpus: Mapping[str, int], test: Trials) -> Search:
 
 
 def size_text(size: int) -> str:
-    """Return a size in the largest unit that keeps it readable."""
+    """Return a size in the largest unit that keeps it readable; whole ranks may have rounded it down a little."""
     for shift, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
-        if size >= 1 << shift:
+        if size > 0.99 * (1 << shift):
             return f"{size / (1 << shift):.3g} {unit}"
     return f"{size} B"
 
