@@ -13,11 +13,14 @@ import pytest
 from gpuready.base import resources
 from gpuready.fabric.checks import judge_host
 from gpuready.fabric.counters import Snapshot
+from gpuready.fabric.job import Part
+from gpuready.fabric.job import planned as planned_job
 from gpuready.fabric.run import FabricRun, Wanted
 from gpuready.fabric.schedule import Pairing
-from gpuready.fabric.training import TEST, Part, judged, planned
-from gpuready.fabric.verdict import Answer, blocked
+from gpuready.fabric.training import TEST, arguments, judged
+from gpuready.fabric.verdict import Answer, Finding, blocked
 from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 from tests.network.test_tcp_choice import state
 from tests.verbs.render.test_kubernetes import node
 
@@ -43,6 +46,10 @@ CUT = (
     "E1123 06:49:27.275000 1249 torch/distributed/elastic/agent/server/api.py:954] "
     "torch.distributed.DistNetworkError: failed to recv, got 0 bytes\n"
 )
+
+
+def planned(states: dict[str, NodeState], specs: dict[str, NodeSpec], seconds: int) -> tuple[list[Part], list[Finding]]:
+    return planned_job(TEST, arguments(seconds), seconds, states, specs)
 
 
 def parts(*specs: NodeSpec) -> list[Part]:
@@ -83,10 +90,13 @@ def test_with_gpus_a_rank_each_and_nccl_over_the_fabric() -> None:
     assert [(each.ranks, each.end.over_tcp, each.command.gloo) for each in found] == [(8, False, False)] * 2
     assert any(word.startswith("NCCL_IB_HCA==") for word in found[1].command.before)
     by_rdma = "NCCL INFO NET/IB : Using [0]mlx5_0:1/RoCE\nNCCL INFO Using network IB\n"
-    ports = Snapshot("mlx5_core", {"counters/port_xmit_data": 5, "counters/port_rcv_data": 5})
+    before, after = (
+        Snapshot("mlx5_core", dict.fromkeys(("counters/port_xmit_data", "counters/port_rcv_data"), words))
+        for words in (5, 1 << 20)
+    )
     first, second = ("".join(rank(8 * n + i).text for i in range(8)) for n in (0, 1))
     for log, status in ((by_rdma, "pass"), (SOCKETS, "fail"), ("", "unknown")):
-        answers = [Answer(0, text, ports, ports) for text in (first + by_rdma, second + log)]
+        answers = [Answer(0, text, before, after) for text in (first + by_rdma, second + log)]
         assert [each.status for each in judged(found, answers)] == ["pass", status]
 
 

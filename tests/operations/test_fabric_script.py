@@ -30,7 +30,7 @@ def answer(python: Path) -> dict[str, tuple[int, str]]:
     script = resources.script(
         "fabric/fabric", tool=str(python), limit=20, port=18515, device="", number=0, netdev="lo", listens="",
         torch="import os, sys\nprint(os.getuid(), sys.flags.isolated, sys.argv[1:])\n", before=("A=1",), shell="",
-        arguments=("7",), launcher=(), gloo=False,
+        arguments=("7",), launcher=(), gloo=False, known=False,
     )  # fmt: skip
     with subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuready.fabric.checks import CHECKS, judge_host
+from gpuready.fabric.collective import Measured, Search, Tried
 from gpuready.fabric.commands import TESTS
 from gpuready.fabric.run import FabricRun, Wanted
 from gpuready.fabric.schedule import Pairing
@@ -168,3 +169,27 @@ def test_a_waiver_holds_for_a_test_between_hosts_too() -> None:
 def test_each_check_of_a_pair_can_be_explained() -> None:
     assert {check.id for check in CHECKS} == {"fabric.ports", *(f"fabric.{name}" for name in TESTS)}
     assert all(check.cause and check.confirm and check.fix for check in CHECKS)
+
+
+def test_collectives_are_a_table_curves_and_the_search_in_words() -> None:
+    fabric = FabricRun(Wanted(Pairing("ring"), ("collective",), 5))
+    fabric.findings = [finding("collective", name, name, "pass", 41.5) for name in ("n1", "n2", "n3")]
+    fabric.measured = tuple(
+        Measured(name, size, 24, 20, size / 40000)
+        for name in ("all_reduce", "all_to_all")
+        for size in (1 << 20, 1 << 30)
+    )
+    tried = (Tried(1, ("n1", "n2"), (), "pass", "fine"), Tried(2, ("n3",), (4, 5), "fail", "slow"))
+    fabric.search = Search(4, tried, ("n3",), (5,), ("n1", "n2"), "n3: the fault is here")
+    made = run(fabric)
+    VALIDATOR.validate(json.loads(render(made, 0, "json")))
+    lines = [" ".join(line.split()) for line in render(made, 0, "human").splitlines()]
+    at = lines.index("bus bandwidth by size, GB/s, 24 ranks")
+    assert lines[at + 1 : at + 4] == ["all-reduce all-to-all", "1 MiB 76.7 38.3", "1 GiB 76.7 38.3"]
+    assert "round 2: n3 GPU 4, 5: fail: slow" in lines and "search n3: the fault is here" in lines
+    picture = ET.fromstring(render(made, 0, "svg"))
+    space = "{http://www.w3.org/2000/svg}"
+    titles = [each.text for each in picture.iter(f"{space}title")]
+    assert len(list(picture.iter(f"{space}polyline"))) == 2 and len(titles) == 4
+    assert titles[0] == "all_reduce of 1 MiB: 76.67 GB/s"
+    assert "polyline" in render(made, 0, "html")

@@ -1,4 +1,6 @@
-"""gpuready fabric --tests train on three machines over gloo: figures, lost packets, a dead host, and nothing left."""
+"""gpuready fabric --tests train and collective on three machines over gloo: figures, the host that is bad, lost
+packets, a dead host, and nothing left.
+"""
 
 import re
 import signal
@@ -36,7 +38,11 @@ def train(gpuready: Gpuready, hosts: Path, code: int = 0) -> list[dict[str, Any]
 
 def running(node: Machine) -> int:
     """The processes of a training: timeout, torchrun and the rank."""
-    return int(node.run(r"ps -eo args | grep -c '[-]-nnodes 3\|[-]-checkpoint /nonexistent' || true").stdout)
+    return int(
+        node.run(
+            r"ps -eo args | grep -c '[-]-nnodes [123]\|[-]-checkpoint /nonexistent\|[-]-collectives ' || true"
+        ).stdout
+    )
 
 
 def await_nothing_left(nodes: list[Machine]) -> None:
@@ -87,6 +93,63 @@ def test_an_interrupt_ends_all_ranks(nodes: list[Machine], hosts: Path, gpuready
     process = begin(gpuready, hosts, nodes)
     process.send_signal(signal.SIGINT)
     gpuready.finish(process, code=130)
+    await_nothing_left(nodes)
+
+
+#: What the last machine's torch does in an all-reduce while a file is there.
+SEAM = """
+import os as _os
+
+_all_reduce = all_reduce
+
+
+def all_reduce(tensor, *args, **options):
+    if tensor.numel() > 1000 and _os.path.exists("/etc/fault-wrong"):
+        tensor[7] += 1
+    if tensor.numel() > 1000 and _os.path.exists("/etc/fault-hang"):
+        _os.kill(_os.getpid(), 19)
+    return _all_reduce(tensor, *args, **options)
+"""
+
+
+def collective(gpuready: Gpuready, hosts: Path, code: int = 0) -> dict[str, Any]:
+    result = gpuready("fabric", "--tests", "collective", "--seconds", "1", inventory=hosts, code=code)
+    found: dict[str, Any] = result.document["fabric"]
+    return found
+
+
+def test_collectives_on_all_hosts_have_figures_by_size(nodes: list[Machine], hosts: Path, gpuready: Gpuready) -> None:
+    found = collective(gpuready, hosts)
+    assert {each["status"] for each in found["findings"]} == {"pass"}, found["findings"]
+    assert all("sent " in each["proof"] and each["value"] > 0 for each in found["findings"])
+    names = {each["collective"] for each in found["collectives"]}
+    assert names == {"all_reduce", "all_gather", "reduce_scatter", "all_to_all"}
+    first = found["collectives"][0]
+    assert (first["collective"], first["ranks"], first["size"]) == ("all_reduce", 3, (1 << 20) // 12 * 12)
+    assert first["busbw"] == pytest.approx(first["size"] / first["microseconds"] / 1000 * 4 / 3, rel=0.01)
+    assert "search" not in found
+    await_nothing_left(nodes)
+
+
+@pytest.mark.parametrize("fault", ["wrong", "hang"])
+@pytest.mark.fault("collective-host-bad")
+def test_the_host_that_spoils_or_stops_a_collective_is_named(
+    fault: str, nodes: list[Machine], hosts: Path, gpuready: Gpuready
+) -> None:
+    *others, bad = nodes
+    module = bad.root / "usr/lib/python3/dist-packages/torch/distributed/__init__.py"
+    whole = module.read_text("utf-8")
+    module.write_text(whole + SEAM, "utf-8")
+    bad.run(f"touch /etc/fault-{fault}")
+    found = collective(gpuready, hosts, code=3)
+    bad.run(f"rm /etc/fault-{fault}")
+    module.write_text(whole, "utf-8")
+    search = found["search"]
+    assert search["named"] == [bad.name] and search["cleared"] == [node.name for node in others], search
+    assert max(each["round"] for each in search["tried"]) <= search["most_rounds"] == 4
+    assert [each["status"] for each in found["findings"]] == ["pass", "pass", "fail"], found["findings"]
+    cause = "wrong result: all-reduce of 1 MiB on ranks 0, 1, 2" if fault == "wrong" else "Timed out waiting"
+    assert cause in found["findings"][2]["summary"], found["findings"][2]
     await_nothing_left(nodes)
 
 

@@ -129,9 +129,21 @@ TRAIN = _check(
     "Socket instead of IB: gpuready nccl. Another loss: gpuready verify --level stress.",
     after=(),
 )
+COLLECTIVE = _check(
+    "collective",
+    title="the collectives of all GPUs are right and fast enough",
+    cause="An all-reduce, all-gather, reduce-scatter or all-to-all over all GPUs of all hosts fails, hangs, has a "
+    "wrong result, does not use the wanted network, or is slower than verify.thresholds.collective. gpuready then "
+    "tests halves of the hosts side by side until one is named.",
+    confirm="gpuready fabric -i INVENTORY --limit HOST,ANOTHER --tests collective; with MPI: all_reduce_perf -b 1M "
+    "-e 16G -f 4 -g 1 of nccl-tests",
+    fix="Start with the host that the message names. Wrong result: gpuready verify --level stress on it. Hang or "
+    "timeout: dmesg for an Xid, gpuready fabric --tests tcp. Slow: gpuready fabric --tests write_bw, and its rails.",
+    after=(),
+)
 TESTS = {
     check.id.removeprefix("fabric."): check
-    for check in (RPING, WRITE_BW, READ_LAT, NCCL, TCP_CONNECT, TCP_MTU, TCP_LAT, TCP_BW, TRAIN)
+    for check in (RPING, WRITE_BW, READ_LAT, NCCL, TCP_CONNECT, TCP_MTU, TCP_LAT, TCP_BW, TRAIN, COLLECTIVE)
 }
 CHECKS = (PORTS, *TESTS.values())
 

@@ -66,6 +66,9 @@ TESTS = {
         Test("train", "train: DDP training on all hosts at once", "samples/s", "python3",
              "torch for python3, or name another Python: verify: {torch: PYTHON}", "tcp", True, gpu=True,
              together=True),
+        Test("collective", "collective: all GPUs of all hosts, all-reduce, bus bandwidth", "GB/s", "python3",
+             "torch for python3, or name another Python: verify: {torch: PYTHON}", "tcp", True, gpu=True,
+             together=True),
     )
 }  # fmt: skip
 #: The names that stand for several tests, and the tests of a run that names none.
@@ -80,7 +83,7 @@ class Command:
 
     ``shell``: a script for bash, which gets the arguments from $0 on; without it, they are the tool's own.
     ``tool``: see :func:`program`. ``launcher``: words for torchrun, if it starts the program. ``gloo``: torch needs no
-    GPU.
+    GPU. ``known``: torch was found there before.
     """
 
     test: Test
@@ -91,6 +94,7 @@ class Command:
     tool: str = ""
     launcher: tuple[str, ...] = ()
     gloo: bool = False
+    known: bool = False
 
 
 def program(test: Test, spec: NodeSpec) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from gpuready.fabric.collective import Measured, Search
 from gpuready.fabric.commands import TESTS
 from gpuready.fabric.schedule import Pairing
-from gpuready.fabric.verdict import Finding
+from gpuready.fabric.verdict import Answer, Finding
 from gpuready.network.links import Unpaired
 
 
@@ -51,6 +52,12 @@ class FabricRun:
     """Pairs that were not tested, and why: (server, client, reason)."""
     met: set[str] = field(default_factory=set)
     """The hosts with at least one pair of which both hosts were there."""
+    measured: tuple[Measured, ...] = ()
+    """The collectives by size, over all hosts."""
+    search: Search | None = None
+    """The search for the host that is bad."""
+    answers: list[list[Answer]] = field(default_factory=list)
+    """What the hosts of each job answered that a part of the run was handed."""
 
     def add(self, finding: Finding) -> None:
         """Add a finding. If a tool is missing for a test that the user named, the test is unknown, not skipped."""
@@ -62,6 +69,7 @@ class FabricRun:
         self.findings += other.findings
         self.not_attempted += other.not_attempted
         self.met |= other.met
+        self.answers += other.answers
 
     def of(self, test: str) -> list[Finding]:
         """Return the findings of one test."""

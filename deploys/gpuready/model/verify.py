@@ -36,6 +36,9 @@ class Thresholds(Section):
     """The minimum of ib_write_bw, as a fraction of the netdev's line rate."""
     nccl: Fraction = 0.8
     """The minimum bus bandwidth of an all-reduce, as a fraction of ib_write_bw's result on the same link."""
+    collective: Rate | None = None
+    """The minimum bus bandwidth of the all-reduce of fabric --tests collective, in GB/s; default: write_bw times nccl
+    of the line rates of a host's RDMA ports together."""
     read_lat: Microseconds | None = None
     """The maximum typical latency of ib_read_lat, in microseconds."""
     tcp_bw: Fraction = 0.5

@@ -26,12 +26,14 @@ is then unknown (exit 3).
   gpuready fabric -i hosts.yaml --pairs random:3 --seed 7 --tests write_bw
   gpuready fabric -i hosts.yaml --tests tcp              ports, MTU, latency, throughput
   gpuready fabric -i hosts.yaml --tests train            a DDP training on all hosts at once
+  gpuready fabric -i hosts.yaml --tests collective       all-reduce and others on all GPUs; names the bad host
 
 \b
 Tests, in this order by default:
   with RDMA     rping, write_bw, read_lat, nccl
   without RDMA  tcp (tcp_connect, tcp_mtu, tcp_lat, tcp_bw), nccl
   if named      train: the script of gpuready example ddp
+                collective: all-reduce, all-gather, reduce-scatter, all-to-all by size
 """
 
 
@@ -55,7 +57,7 @@ Tests, in this order by default:
     type=Number(1, 600),
     default=5,
     show_default=True,
-    help="Duration of write_bw and of both parts of tcp_bw, each per direction; also of train.",
+    help="Duration of write_bw and of both parts of tcp_bw, each per direction; also of train, and of each collective.",
 )
 @click.option(
     "--seed",

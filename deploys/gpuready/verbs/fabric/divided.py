@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gpuready.fabric.run import FabricRun, Wanted
+from gpuready.fabric.verdict import Answer
 from gpuready.run.access import Work
 from gpuready.verbs.fabric.part import Fabric
 from gpuready.verbs.fabric.rounds import Meeting, settle, test_all
 
 if TYPE_CHECKING:
-    from gpuready.fabric.training import Part
+    from gpuready.fabric.job import Part
     from gpuready.model.state import NodeState
     from gpuready.result.model import Run
     from gpuready.run.cluster import Cluster
@@ -41,13 +42,16 @@ def run_tests(cluster: Cluster, *, wanted: Wanted) -> Run:
     def meet(meetings: Sequence[Meeting]) -> None:
         do("meet", [name for each in meetings for name in each.pair], 2, meetings=meetings)
 
-    def train(parts: Sequence[Part]) -> None:
-        do("train", [part.end.host for part in parts], len(parts), parts=parts)
+    def run_jobs(jobs: Sequence[Sequence[Part]]) -> list[list[Answer]]:
+        names = list(dict.fromkeys(part.end.host for parts in jobs for part in parts))
+        fabric.answers = []
+        do("run_jobs", names, len(names), jobs=jobs)
+        return fabric.answers or [[Answer(trouble="its worker ended") for _ in parts] for parts in jobs]
 
     def work(run: Run) -> None:
         try:
             cluster.each(Work(f"{_MODULE}:see"), list(cluster.entries))
-            test_all(cluster, fabric, states, meet, train)
+            test_all(cluster, fabric, states, meet, run_jobs)
         finally:  # what was found before an interrupt
             run.parts["fabric"] = Fabric.of(fabric)
 

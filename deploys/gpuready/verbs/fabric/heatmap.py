@@ -7,8 +7,10 @@ colour alone. Written by hand: SVG 1.1, no library. Each cell's title is what a 
 
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
+from math import ceil, floor, log10
 from statistics import median
 
+from gpuready.fabric.collective import Measured, size_text
 from gpuready.fabric.commands import TESTS
 from gpuready.fabric.verdict import Finding
 from gpuready.result.xml import document
@@ -19,6 +21,8 @@ _CELL, _SMALL, _GAP, _TITLE = 44, 10, 40, 54
 _LABELLED = 24
 _GRID, _NOTHING, _GREY, _RED = "#d0d0d0", "#f6f6f6", "#bdbdbd", "#d7301f"
 _LETTER = 6.6
+#: The colour and the dashes of each line.
+_LINES = (("#1b6ca8", "none"), ("#c04a00", "8 3"), ("#2e7d32", "2 3"), ("#7b1fa2", "10 3 2 3"))
 
 
 def svg(made: Sequence[Matrix], hosts: Sequence[str]) -> str:
@@ -40,6 +44,49 @@ def svg(made: Sequence[Matrix], hosts: Sequence[str]) -> str:
     for number, matrix in enumerate(made):
         group = _add(root, "g", transform=f"translate(16,{number * height + 8})")
         _square(group, matrix, cell, left, top)
+    return document(root)
+
+
+def curves(figures: Sequence[Measured]) -> str:
+    """The bus bandwidth of each collective by size: both axes are logarithmic."""
+    sizes = sorted({each.size for each in figures})
+    rates = [each.busbw for each in figures if each.busbw > 0] or [1.0]
+    low, high = floor(log10(min(rates))), ceil(log10(max(rates)) + 1e-9)
+    width, height, left, top = 560, 280, 70, 40
+
+    def across(size: int) -> float:
+        return left + width * (log10(size / sizes[0]) / (log10(sizes[-1] / sizes[0]) or 1))
+
+    def up(rate: float) -> float:
+        return top + height * (1 - (log10(max(rate, 10**low)) - low) / max(high - low, 1))
+
+    total = (left + width + 150, top + height + 50)
+    root = ET.Element("svg", xmlns="http://www.w3.org/2000/svg", width=str(total[0]), height=str(total[1]))
+    root.set("viewBox", f"0 0 {total[0]} {total[1]}")
+    root.attrib |= {"font-family": "sans-serif", "font-size": "12"}
+    _add(root, "rect", width="100%", height="100%", fill="#ffffff")
+    title = f"bus bandwidth by size, GB/s, {figures[0].ranks} ranks"
+    _text(root, 16, 20, title).set("font-weight", "bold")
+    for power in range(low, high + 1):
+        y = f"{up(10**power):g}"
+        _add(root, "line", x1=str(left), x2=str(left + width), y1=y, y2=y, stroke=_GRID)
+        _text(root, left - 8, up(10**power) + 4, f"{10.0**power:g}").set("text-anchor", "end")
+    for size in sizes:
+        _text(root, across(size), top + height + 20, size_text(size)).set("text-anchor", "middle")
+    for number, name in enumerate(dict.fromkeys(each.collective for each in figures)):
+        line = sorted((each for each in figures if each.collective == name), key=lambda each: each.size)
+        colour, dash = _LINES[number % len(_LINES)]
+        points = " ".join(f"{across(each.size):g},{up(each.busbw):g}" for each in line)
+        drawn = {"points": points, "fill": "none", "stroke": colour, "stroke-width": "2", "stroke-dasharray": dash}
+        _add(root, "polyline", **drawn)
+        for each in line:
+            dot = _add(root, "circle", cx=f"{across(each.size):g}", cy=f"{up(each.busbw):g}", r="4", fill=colour)
+            _add(dot, "title").text = f"{name} of {size_text(each.size)}: {each.busbw:.4g} GB/s"
+        y = str(top + 10 + 22 * number)
+        x = left + width + 14
+        drawn = {"x1": str(x), "x2": str(x + 26), "y1": y, "y2": y}
+        _add(root, "line", **drawn, stroke=colour, **{"stroke-width": "2", "stroke-dasharray": dash})
+        _text(root, x + 32, float(y) + 4, name.replace("_", "-"))
     return document(root)
 
 

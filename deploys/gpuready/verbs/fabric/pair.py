@@ -19,6 +19,8 @@ from gpuready.operations.transport import Session, count_exec
 
 #: The first port to try; the node uses the first free one from here on. It is below the ephemeral ports of all systems.
 FIRST_PORT = 18515
+#: What the Python of a test with torch runs.
+_SCRIPTS = {"nccl": "fabric/all_reduce.py", "train": "verbs/example/ddp.py", "collective": "fabric/collective.py"}
 #: Seconds in addition to a tool's own limit: to start, to be killed, and to read the counters.
 _GRACE = 90
 
@@ -89,10 +91,8 @@ def port_of(text: str) -> int:
 def begin(stack: contextlib.ExitStack, host: Host, command: Command, end: End, port: int, listens: str) -> Session:
     """Start the tool of one end on its node. ``listens``: what it listens on, from ``port`` on; empty for a client."""
     torch = ""
-    if command.test.name == "nccl":
-        torch = resources.document("fabric/all_reduce.py")
-    elif command.test.name == "train":
-        torch = resources.document("verbs/example/ddp.py", measure=True)
+    if command.test.gpu:
+        torch = resources.document(_SCRIPTS[command.test.name], measure=True)
     script = resources.script(
         "fabric/fabric",
         tool=command.tool,
@@ -105,6 +105,7 @@ def begin(stack: contextlib.ExitStack, host: Host, command: Command, end: End, p
         torch=torch,
         launcher=command.launcher,
         gloo=command.gloo,
+        known=command.known,
         before=command.before,
         shell=command.shell,
         arguments=command.arguments,

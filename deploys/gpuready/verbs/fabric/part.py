@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from gpuready.base.host_list import hostlist
-from gpuready.base.part import Count, Part
+from gpuready.base.part import OPTIONAL, Count, Part
+from gpuready.fabric.collective import Measured, Search, size_text
 from gpuready.fabric.commands import TESTS
 from gpuready.fabric.run import FabricRun
 from gpuready.fabric.verdict import Finding
@@ -77,6 +78,10 @@ class Fabric(Part):
     """The ports without a partner."""
     not_attempted: tuple[NotAttempted, ...]
     """The pairs that were not tested."""
+    collectives: tuple[Measured, ...] | None = field(default=None, metadata=OPTIONAL)
+    """fabric --tests collective: the figures by size, over all hosts; absent: there are none."""
+    search: Search | None = field(default=None, metadata=OPTIONAL)
+    """fabric --tests collective: the search for the host that is bad; absent: there was none."""
 
     @classmethod
     def of(cls, found: FabricRun) -> Fabric:
@@ -89,6 +94,8 @@ class Fabric(Part):
             tuple(found.findings),
             tuple(Unpaired(p.end.host, p.end.device, p.end.port, p.other, p.reason) for p in found.unpaired),
             tuple(NotAttempted(*pair) for pair in found.not_attempted),
+            found.measured or None,
+            found.search,
         )
 
     @property
@@ -173,10 +180,13 @@ def _matrices(run: Run, of: Fabric) -> list[Matrix]:
 
 
 def _svg(run: Run) -> str:
-    from gpuready.verbs.fabric.heatmap import svg
+    from gpuready.verbs.fabric.heatmap import curves, svg
 
     of = fabric(run)
-    return svg(_matrices(run, of) if of else [], [host.name for host in run.hosts])
+    made = _matrices(run, of) if of else []
+    if of and of.collectives and not made:
+        return curves(of.collectives)
+    return svg(made, [host.name for host in run.hosts])
 
 
 def _headline(run: Run, of: Fabric) -> str:
@@ -201,11 +211,34 @@ def _blocks(run: Run, of: Fabric, paint: Painter) -> Iterator[list[str]]:
             told.setdefault((each.status, where, each.summary, each.remedy), []).append(each)
     for (status, where, summary, remedy), found in sorted(told.items(), key=lambda item: item[0][0] == "skip"):
         yield list(_told(status, where, summary, remedy, found, paint))
+    yield list(_collectives(of.collectives or ()))
+    if of.search:
+        yield list(_search(of.search))
     alone = grouped((f"{port}: {port.reason}", port.other) for port in of.unpaired)
     left = [f"{what} ({hostlist(others)})" for what, others in alone.items()]
     whys = Counter(pair.reason for pair in of.not_attempted)
     left += [f"{count(number, 'pair')}: {why}" for why, number in whys.items()]
     yield [f"not tested  {line}" for line in left]
+
+
+def _collectives(figures: Sequence[Measured]) -> Iterator[str]:
+    """The bus bandwidth by size; and the time of the smallest one, which is the latency."""
+    if not figures:
+        return
+    names = list(dict.fromkeys(each.collective for each in figures))
+    yield f"bus bandwidth by size, GB/s, {count(figures[0].ranks, 'rank')}"
+    rows = [("", *(name.replace("_", "-") for name in names))]
+    found = {(each.size, each.collective): f"{each.busbw:.3g}" for each in figures}
+    for size in sorted({each.size for each in figures}):
+        rows.append((size_text(size), *(found.get((size, name), "") for name in names)))
+    yield from columns(rows, ">")
+
+
+def _search(found: Search) -> Iterator[str]:
+    yield f"search  {found.summary}"
+    for each in found.tried:
+        gpus = f" GPU {', '.join(map(str, each.gpus))}" if each.gpus else ""
+        yield f"  round {each.round}: {hostlist(each.hosts)}{gpus}: {each.status}: {each.summary}"
 
 
 def _matrix(matrix: Matrix, paint: Painter) -> Iterator[str]:

@@ -6,16 +6,20 @@ It is the same for one process (:mod:`gpuready.verbs.fabric.work`) and for worke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Protocol
 
 from gpuready.contract.check import has_gpu
-from gpuready.fabric import training
+from gpuready.fabric import collective, training
 from gpuready.fabric.checks import judge_host
 from gpuready.fabric.commands import TESTS, WITH_RDMA, WITHOUT_RDMA
+from gpuready.fabric.job import Part, planned
 from gpuready.fabric.run import FabricRun
+from gpuready.fabric.search import bound
+from gpuready.fabric.verdict import Answer
 from gpuready.network.links import Link, at_work, links, remarks, tcp_links
 from gpuready.network.nccl_settings import without_rdma
 from gpuready.network.rdma_choice import choose
@@ -24,8 +28,11 @@ from gpuready.result.model import CheckResult, HostResult
 
 if TYPE_CHECKING:
     from gpuready.fabric.schedule import Pair
+    from gpuready.fabric.verdict import Finding
     from gpuready.inventory.hosts import HostEntry
+    from gpuready.model.spec import NodeSpec
     from gpuready.model.state import NodeState
+    from gpuready.operations.events import Progress
 
 
 class Hosts(Protocol):
@@ -33,6 +40,7 @@ class Hosts(Protocol):
 
     entries: dict[str, HostEntry]
     results: dict[str, HostResult]
+    progress: Progress
 
 
 @dataclass(frozen=True)
@@ -51,23 +59,68 @@ class Meeting:
 
 #: Tests all pairs of a round.
 Meet = Callable[[Sequence[Meeting]], None]
-#: Trains on all hosts at once.
-Train = Callable[[Sequence[training.Part]], None]
+#: Runs jobs side by side, and returns the answers of their hosts.
+RunJobs = Callable[[Sequence[Sequence[Part]]], list[list[Answer]]]
 
 
-def test_all(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState], meet: Meet, train: Train) -> None:
+def test_all(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState], meet: Meet, run: RunJobs) -> None:
     """Test the pairs round by round, then all hosts at once, if that was asked for and more than one is left."""
     for meetings in _rounds(hosts, fabric, states):
         meet(meetings)
-    together = [name for name, result in hosts.results.items() if result.outcome == "ok"]
-    if "train" in fabric.wanted.tests and len(together) > 1:
-        fabric.met.update(together)
-        specs = {name: hosts.entries[name].spec for name in together}
-        parts, findings = training.planned({name: states[name] for name in together}, specs, fabric.wanted.seconds)
-        if parts:
-            train(parts)
-        for finding in findings:
-            fabric.add(finding)
+    for name, test in (("train", _train), ("collective", _collective)):
+        together = {each: states[each] for each, result in hosts.results.items() if result.outcome == "ok"}
+        if name in fabric.wanted.tests and len(together) > 1:
+            fabric.met.update(together)
+            test(hosts, fabric, together, run)
+
+
+def _specs(hosts: Hosts, names: Iterable[str]) -> dict[str, NodeSpec]:
+    return {name: hosts.entries[name].spec for name in names}
+
+
+def _train(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState], run: RunJobs) -> None:
+    began, seconds = time.monotonic(), fabric.wanted.seconds
+    parts, findings = planned(training.TEST, training.arguments(seconds), seconds, states, _specs(hosts, states))
+    if parts:
+        findings = training.judged(parts, *run([parts]))
+    for each in findings:
+        fabric.add(replace(each, seconds=time.monotonic() - began))
+
+
+def _collective(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState], run: RunJobs) -> None:
+    """Run the collectives on all hosts; if they fail, on parts of them until the bad host is named."""
+    began, seconds, specs = time.monotonic(), fabric.wanted.seconds, _specs(hosts, states)
+    limits = specs[next(iter(specs))].verify.thresholds
+    gloo = all(spec.hardware.without_gpus for spec in specs.values())
+
+    def plan(scope: collective.Scope, names: Iterable[str], gpus: Sequence[int]) -> tuple[list[Part], list[Finding]]:
+        some = {name: states[name] for name in names}
+        arguments, most = scope.arguments(seconds, gloo), len(scope.collectives) * seconds
+        return planned(collective.TEST, arguments, most, some, {name: specs[name] for name in some}, gpus)
+
+    parts, findings = plan(collective.Scope(), states, ())
+    if not parts:
+        for each in findings:
+            fabric.add(each)
+        return
+    (answers,) = run([parts])
+    first = collective.judged(parts, answers, limits)
+    fabric.measured = first.measured
+
+    def trials(groups: Sequence[tuple[Sequence[str], Sequence[int]]]) -> list[collective.Outcome]:
+        made = [plan(first.scope, names, gpus)[0] for names, gpus in groups]
+        jobs = [[replace(part, command=replace(part.command, known=True)) for part in job] for job in made]
+        answers = iter(run([job for job in jobs if job]))
+        return [collective.judged(job, next(answers) if job else [], limits) for job in jobs]
+
+    if first.fault:
+        took, most = time.monotonic() - began, bound(len(states))
+        for name in states:
+            hosts.progress(name, f"search for the bad host: at most {most} rounds of about {took:.0f} s")
+        gpus = {part.end.host: 0 if gloo else part.ranks for part in parts}
+        fabric.search = collective.find(tuple(states), gpus, trials)
+    for each in collective.findings(parts, answers, first, fabric.search):
+        fabric.add(replace(each, seconds=time.monotonic() - began))
 
 
 def ready(hosts: Hosts, fabric: FabricRun, pair: Pair) -> bool:

@@ -1,19 +1,19 @@
-"""What ``gpuready fabric`` does on hosts: probe all of them, test pairs in rounds, then all at once (``train``).
+"""What ``gpuready fabric`` does on hosts: probe all of them, test pairs in rounds, then all at once in a job.
 
 The pairs of a round run in parallel, and no host is in two of them. The links of a pair run one after another. So each
 test measures one link alone. The lock of each node is held, so that no other run changes or measures it.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
+from gevent.pool import Group
 from pyinfra.api.host import Host
 
 from gpuready.base.errors import UnreachableError
-from gpuready.fabric import training
 from gpuready.fabric.commands import TESTS, Test, program
+from gpuready.fabric.job import Part
 from gpuready.fabric.run import FabricRun, Wanted, write_bw
 from gpuready.fabric.verdict import Answer, Finding, blocked, skipped
 from gpuready.network.links import Link
@@ -22,11 +22,12 @@ from gpuready.operations.context import context
 from gpuready.operations.node_state import settled_state
 from gpuready.operations.transport import is_up
 from gpuready.result.model import Error, Run
+from gpuready.result.text import count
 from gpuready.run.fleet import Fleet
+from gpuready.verbs.fabric.job_run import run_job
 from gpuready.verbs.fabric.pair import run_test
 from gpuready.verbs.fabric.part import Fabric
 from gpuready.verbs.fabric.rounds import Meeting, ready, settle, test_all
-from gpuready.verbs.fabric.training_run import run_training
 
 
 def run_tests(fleet: Fleet, *, wanted: Wanted) -> Run:
@@ -38,7 +39,7 @@ def run_tests(fleet: Fleet, *, wanted: Wanted) -> Run:
         try:
             fleet.each(partial(_see, fleet))
             states = {name: result.state for name, result in fleet.results.items() if result.state is not None}
-            test_all(fleet, fabric, states, partial(_meet_all, fleet, fabric), partial(_train_all, fleet, fabric))
+            test_all(fleet, fabric, states, partial(_meet_all, fleet, fabric), partial(_run_all, fleet))
         finally:  # what was found before an interrupt
             run.parts["fabric"] = Fabric.of(fabric)
 
@@ -65,9 +66,9 @@ def meet(fleet: Fleet, *, wanted: Wanted, meetings: Sequence[Meeting]) -> Run:
     return _chunk(fleet, wanted, lambda fabric: _meet_all(fleet, fabric, mine))
 
 
-def train(fleet: Fleet, *, wanted: Wanted, parts: Sequence[training.Part]) -> Run:
-    """Train on the hosts of a chunk, which are all. The part ``found`` has what was found."""
-    return _chunk(fleet, wanted, lambda fabric: _train_all(fleet, fabric, parts))
+def run_jobs(fleet: Fleet, *, wanted: Wanted, jobs: Sequence[Sequence[Part]]) -> Run:
+    """Run jobs side by side on the hosts of a chunk, which are theirs. The part ``found`` has what they answered."""
+    return _chunk(fleet, wanted, lambda fabric: fabric.answers.extend(_run_all(fleet, jobs)))
 
 
 def _chunk(fleet: Fleet, wanted: Wanted, test: Callable[[FabricRun], None]) -> Run:
@@ -152,26 +153,35 @@ def _again(test: Test, first: Finding) -> bool:
     return test.alone or first.status in ("pass", "warn")
 
 
-def _train_all(fleet: Fleet, fabric: FabricRun, parts: Sequence[training.Part]) -> None:
-    """Train on all hosts at once."""
-    outcomes = [fleet.results[part.end.host].outcome for part in parts]
-    if set(outcomes) == {"ok"}:
-        fleet.each(lambda host: _train(fleet, fabric, parts), [parts[0].end.host])
-        return
-    answers = [Answer(trouble="" if outcome == "ok" else outcome) for outcome in outcomes]
-    fabric.findings += training.judged(parts, answers)
+def _run_all(fleet: Fleet, jobs: Sequence[Sequence[Part]]) -> list[list[Answer]]:
+    """Run jobs side by side; a node has a part in several only with other GPUs."""
+    names = list(dict.fromkeys(part.end.host for parts in jobs for part in parts))
+    answers: list[list[Answer]] = []
+    if all(fleet.results[name].outcome == "ok" for name in names):
+        fleet.each(lambda host: answers.extend(_run_jobs(fleet, names, jobs)), names[:1])
+    return answers or [[Answer(trouble=_trouble(fleet, part.end.host)) for part in parts] for parts in jobs]
 
 
-def _train(fleet: Fleet, fabric: FabricRun, parts: Sequence[training.Part]) -> None:
-    began, hosts = time.monotonic(), [fleet.host(part.end.host) for part in parts]
-    for host in hosts:
-        fleet.progress(host.name, "train")
-    findings = training.judged(parts, run_training(parts, hosts))
-    seconds = time.monotonic() - began
-    for finding in findings:
-        fabric.add(replace(finding, seconds=seconds))
-    for host in hosts:
-        fleet.progress(host.name, "ok" if _is_there(fleet, host) else "unreachable")
+def _trouble(fleet: Fleet, name: str) -> str:
+    return "" if (outcome := fleet.results[name].outcome) == "ok" else outcome
+
+
+def _run_jobs(fleet: Fleet, names: Sequence[str], jobs: Sequence[Sequence[Part]]) -> list[list[Answer]]:
+    for parts in jobs:
+        for part in parts:
+            fleet.progress(part.end.host, f"{part.command.test.name} with {count(len(parts), 'host')}")
+    group = Group()
+    try:
+        running = [
+            group.spawn(run_job, parts, [fleet.host(part.end.host) for part in parts], number)
+            for number, parts in enumerate(jobs)
+        ]
+        group.join(raise_error=True)
+    finally:
+        group.kill()
+    for name in names:
+        fleet.progress(name, "ok" if _is_there(fleet, fleet.host(name)) else "unreachable")
+    return [each.get() for each in running]
 
 
 def _is_there(fleet: Fleet, host: Host) -> bool:

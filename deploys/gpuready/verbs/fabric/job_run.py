@@ -1,4 +1,4 @@
-"""Run the training of ``fabric --tests train``: torchrun on all nodes at once. If one fails or is lost, all end."""
+"""Run a job of ``fabric``: torchrun on all of its nodes at once. If one fails or is lost, all end."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ from pyinfra.api.host import Host
 
 from gpuready.base.errors import GpureadyError
 from gpuready.base.records import ProbeError
-from gpuready.fabric.training import Part
+from gpuready.fabric.job import Part
 from gpuready.fabric.verdict import Answer
 from gpuready.operations.transport import OPENING, Session
 from gpuready.verbs.fabric.pair import FIRST_PORT, answer, begin, port_of
 
 #: Seconds without a beat after which a node counts as lost. The script says one every two seconds.
 _SILENCE = 15
-#: Seconds in addition to the training: to look for torch, to start, to be killed, and to read the counters.
+#: Seconds in addition to the job's limit: to look for torch, to start, to be killed, and to read the counters.
 _GRACE = 180
 #: Seconds that the other nodes have to report their own error before they are ended.
 _OWN_ERROR = 3
 
 
-def run_training(parts: Sequence[Part], hosts: Sequence[Host]) -> list[Answer]:
+def run_job(parts: Sequence[Part], hosts: Sequence[Host], number: int = 0) -> list[Answer]:
     """Return the answer of each host; without an exit status if gpuready ended its ranks.
 
-    The first host has rank 0, and chooses the port.
+    The first host has rank 0, and chooses the port. ``number``: of the job, if several run at once.
     """
     port: AsyncResult[int] = AsyncResult()
     sessions: list[Session] = []
     group = Group()
-    jobs = [group.spawn(_run, part, host, port, sessions) for part, host in zip(parts, hosts, strict=True)]
+    lowest = FIRST_PORT + 100 * number
+    jobs = [group.spawn(_run, part, host, port, sessions, lowest) for part, host in zip(parts, hosts, strict=True)]
     try:
         for done in gevent.iwait(jobs):
             if done.get().rc != 0:
@@ -51,7 +52,7 @@ def run_training(parts: Sequence[Part], hosts: Sequence[Host]) -> list[Answer]:
         group.kill()
 
 
-def _run(part: Part, host: Host, port: AsyncResult[int], sessions: list[Session]) -> Answer:
+def _run(part: Part, host: Host, port: AsyncResult[int], sessions: list[Session], lowest: int) -> Answer:
     """Run torchrun on one node. The first node sets ``port``; the others wait for it, or for 0: there will be none."""
     first = part.rank == 0
     limit = part.command.limit + _GRACE
@@ -61,7 +62,7 @@ def _run(part: Part, host: Host, port: AsyncResult[int], sessions: list[Session]
             gevent.Timeout(limit, ProbeError(f"torchrun did not end within {limit} s")),
             contextlib.ExitStack() as stack,
         ):
-            session = begin(stack, host, part.command, part.end, FIRST_PORT if first else 0, "tcp" if first else "")
+            session = begin(stack, host, part.command, part.end, lowest if first else 0, "tcp" if first else "")
             sessions.append(session)
             while True:
                 word, text = session.hear("beat", "listening", "ready", "begin", limit=patience)

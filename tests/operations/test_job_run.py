@@ -7,7 +7,7 @@ import pytest
 
 from gpuready.fabric.verdict import Answer
 from gpuready.operations.transport import ConnectionLost
-from gpuready.verbs.fabric import training_run as operation
+from gpuready.verbs.fabric import job_run as operation
 from tests.fabric.test_fabric_training import NAMES, parts
 
 
@@ -43,7 +43,7 @@ def test_no_node_can_make_the_others_wait_for_ever(first: Node, trouble: str, mo
     monkeypatch.setattr(operation, "_OWN_ERROR", 0.2)
     hosts: Any = NAMES
     with gevent.Timeout(10):
-        found = operation.run_training(parts(), hosts)
+        found = operation.run_job(parts(), hosts)
     assert trouble in found[0].trouble and [each.rc for each in found[1:]] == [None, None]
 
 
@@ -54,5 +54,5 @@ def test_the_whole_training_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(Node, "hear", lambda self, *words, limit: gevent.sleep(0.001) or ("beat", ""))
     hosts: Any = NAMES
     with gevent.Timeout(10):
-        found = operation.run_training(parts(), hosts)
+        found = operation.run_job(parts(), hosts)
     assert all("torchrun did not end within" in each.trouble for each in found)

@@ -1,0 +1,147 @@
+"""A job of all hosts at once with torchrun: the part of each host, and why its ranks failed.
+
+There is one rank for each GPU. The ranks use NCCL, or gloo if the specs say that no host has a GPU.
+
+Sources: PyTorch's documentation of torchrun (static rendezvous, --no-python) and of torch.distributed
+(GLOO_SOCKET_IFNAME).
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gpuready.base.errors import brief
+from gpuready.base.host_list import hostlist
+from gpuready.contract.check import has_gpu
+from gpuready.fabric import figures
+from gpuready.fabric.commands import Command, Test, program
+from gpuready.fabric.launch import Job, NcclError, gpus, master
+from gpuready.fabric.verdict import Answer, Finding, blocked, skipped
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
+from gpuready.network import torch
+from gpuready.network.links import End, wire_end
+from gpuready.network.nccl_settings import Settings, cluster
+
+#: Seconds to start torch and to connect all ranks, in addition to the measurement.
+_START = 180
+#: What a rank or torchrun says of a rank's end: a Python error, the script's own words, or the signal that killed it.
+_ERROR = re.compile(
+    r"^(?:\[rank\d{1,6}\]: |[EW]\d{4} .{0,150}\] )?([\w.]{1,100}(?:Error|Exception): .{0,400}|rank \d.{0,200})$"
+    r"|(Signal \d{1,3} \(SIG\w{1,20}\) received)",
+    re.M,
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The part of one host. ``rank``: of the node. ``ranks``: their number on the node.
+
+    ``single``: one port or interface carries all traffic between the hosts, so that its counters must show all of it.
+    ``rails_gbps``: the sum of the line rates of all ports or interfaces; None: unknown.
+    """
+
+    end: End
+    rank: int
+    command: Command
+    ranks: int
+    single: bool
+    rails_gbps: float | None = None
+
+    @property
+    def network(self) -> str:
+        """What carries the traffic between the hosts, in words."""
+        return "gloo" if self.command.gloo else f"NCCL over {'TCP' if self.end.over_tcp else 'RDMA'}"
+
+
+def planned(
+    test: Test,
+    arguments: Sequence[str],
+    seconds: int,
+    states: Mapping[str, NodeState],
+    specs: Mapping[str, NodeSpec],
+    only: Sequence[int] = (),
+) -> tuple[list[Part], list[Finding]]:
+    """Return the part of each host; or no parts, and why the job cannot run. ``only``: these GPUs of each host."""
+    gloo = all(specs[name].hardware.without_gpus for name in states)
+    settled = cluster(states, specs)
+    ends = {name: _end(name, settled[name], gloo) for name in states}
+    without = [name for name, state in states.items() if not gloo and not has_gpu(state)]
+    if without:
+        return [], [skipped(test, end, end, f"{hostlist(without)}: no GPU") for end in ends.values()]
+    counts, short = {}, []
+    for name, state in states.items():
+        try:
+            counts[name] = 1 if gloo else len(only) or gpus(specs[name], state)
+        except NcclError as e:
+            short.append(f"{name}: {e}")
+    if short:
+        remedy = "gpuready explain gpu.count"
+        return [], [Finding(test.name, end, end, "fail", "; ".join(short), remedy=remedy) for end in ends.values()]
+    problems = [f"{name}: {problem}" for name, found in settled.items() for problem in found.problems]
+    first, address = next(iter(settled)), ""
+    try:
+        address = master(settled[first], Job(()))
+    except NcclError as e:
+        problems = problems or [f"{first}: {e}"]
+    if problems:
+        return [], [blocked(test, end, end, "; ".join(problems)) for end in ends.values()]
+    parts = []
+    for rank, (name, end) in enumerate(ends.items()):
+        environment = {
+            **settled[name].variables,
+            **settled[name].environment,
+            **({"GLOO_SOCKET_IFNAME": end.netdev, "CUDA_VISIBLE_DEVICES": ""} if gloo else {}),
+            **({"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": ",".join(map(str, only))} if only else {}),
+            "NCCL_DEBUG": "INFO",
+            "OMP_NUM_THREADS": "1",
+            torch.VARIABLE: "1",
+        }
+        options = {
+            "--nnodes": len(ends), "--node-rank": rank, "--nproc-per-node": counts[name], "--master-addr": address,
+        }  # fmt: skip
+        command = Command(
+            test,
+            tuple(arguments),
+            _START + seconds,
+            tuple(f"{key}={value}" for key, value in environment.items()),
+            tool=program(test, specs[name]),
+            launcher=tuple(str(word) for item in options.items() for word in item),
+            gloo=gloo,
+        )
+        rates = [wire.line_gbps for wire in settled[name].wires]
+        rates = rates or [each.port.line_gbps for each in settled[name].fabric]
+        known = [rate for rate in rates if rate]
+        rails = sum(known) if known and len(known) == len(rates) else None
+        parts.append(Part(end, rank, command, counts[name], gloo or len(rates) < 2, rails))
+    return parts, []
+
+
+def _end(host: str, settled: Settings, gloo: bool) -> End:
+    """Return the interface for TCP, or the first port of the fabric."""
+    if settled.wires:
+        return wire_end(host, settled.wires[0])
+    port = next((each for each in settled.fabric if each.netdev or not gloo), None)
+    if port is None:
+        return End(host, "tcp", 0)
+    device, number = (port.netdev, 0) if gloo else (port.port.device, port.port.number)
+    return End(host, device, number, port.netdev, str(port.address or ""))
+
+
+def by_host(hosts: Sequence[str], texts: Sequence[str]) -> str:
+    """Join the messages of the hosts, without repeats."""
+    said = {
+        text: hostlist(host for host, its in zip(hosts, texts, strict=True) if its == text) for text in texts if text
+    }
+    return "; ".join(f"{names}: {text}" for text, names in said.items())
+
+
+def complaint(answer: Answer) -> str:
+    """Return why the ranks of a host failed; empty if they did not, or if gpuready ended them."""
+    if not answer.rc:
+        return ""
+    if answer.rc in (124, 137):
+        return "torchrun did not end in time, and was stopped"
+    said = [error or signal for error, signal in _ERROR.findall(answer.text)]
+    found = [each for each in said if "ChildFailedError" not in each]  # torchrun's word for what a rank said before
+    return brief(found[-1] if found else f"{figures.complaint(answer.text)} (exit {answer.rc})".strip())

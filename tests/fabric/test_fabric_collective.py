@@ -1,0 +1,233 @@
+"""``fabric --tests collective``: the figures from raw times, the verdict, and the search for the host that is bad."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import pytest
+
+from gpuready.base import resources
+from gpuready.fabric.collective import TEST, Outcome, Scope, Search, find, findings, judged, size_text
+from gpuready.fabric.counters import Snapshot
+from gpuready.fabric.job import Part, planned
+from gpuready.fabric.search import Group, Trial, bound, named, next_round
+from gpuready.fabric.verdict import Answer
+from gpuready.model.spec import NodeSpec
+from gpuready.model.verify import Thresholds
+from tests.fabric.test_fabric_training import NAMES, NO_GPUS
+from tests.network.test_tcp_choice import state
+from tests.verbs.render.test_kubernetes import node
+
+MIB = 1 << 20
+LIMITS = Thresholds()
+#: nccl-tests' doc/PERFORMANCE.md: bus bandwidth is algorithm bandwidth times this, for n ranks.
+FACTORS = {"all_reduce": "2(n-1)/n", "all_gather": "(n-1)/n", "reduce_scatter": "(n-1)/n", "all_to_all": "(n-1)/n"}
+
+
+def parts(gpus: int = 0) -> list[Part]:
+    if gpus:
+        spec = NodeSpec.model_validate({"hardware": {"gpus": gpus}})
+        states = {name: node(int(name[1])) for name in NAMES}
+    else:
+        spec, states = NO_GPUS, {name: state(f"eth0 virtio_net 10.0.0.{name[1]}/24") for name in NAMES}
+    found, wrong = planned(TEST, Scope().arguments(1, not gpus), 4, states, dict.fromkeys(states, spec))
+    assert not wrong
+    return found
+
+
+def line(rank: int, collective: str = "all_reduce", size: int = 3 * MIB, **more: object) -> str:
+    row = {"collective": collective, "size": size, "rank": rank, **more}
+    return json.dumps(row) + "\n"
+
+
+def answer(rank: int, *lines: str, rc: int = 0, done: bool = True, moved: int = 1 << 30) -> Answer:
+    before, after = (Snapshot("", {"net/tx_bytes": size, "net/rx_bytes": size}) for size in (0, moved))
+    return Answer(rc, "".join(lines) + (f"done: rank {rank}\n" if done else ""), before, after)
+
+
+def timed(rank: int, seconds: float = 0.12, collective: str = "all_reduce") -> str:
+    return line(rank, collective, iterations=20, seconds=seconds)
+
+
+GOOD = [answer(rank, timed(rank, 0.12 + 0.06 * rank)) for rank in range(3)]
+
+
+@pytest.mark.parametrize(("collective", "factor"), FACTORS.items())
+def test_bandwidths_are_those_of_nccl_tests_recomputed_from_the_raw_times(collective: str, factor: str) -> None:
+    seconds = [0.12, 0.18, 0.24]
+    found = judged(parts(), [answer(n, timed(n, each, collective)) for n, each in enumerate(seconds)], LIMITS)
+    (figure,) = found.measured
+    one = sum(seconds) / 3 / 20  # the average of all ranks
+    algorithm = 3 * MIB / one / 1e9
+    n = 3
+    share = {"2(n-1)/n": 2 * (n - 1) / n, "(n-1)/n": (n - 1) / n}[factor]
+    assert (figure.size, figure.ranks, figure.iterations) == (3 * MIB, 3, 20)
+    assert figure.microseconds == pytest.approx(one * 1e6)
+    assert figure.algbw == pytest.approx(algorithm, abs=1e-4)
+    assert figure.busbw == pytest.approx(algorithm * share, abs=1e-4)
+    assert found.status == "pass" and found.passed
+
+
+@pytest.mark.parametrize(
+    ("answers", "status", "fault", "summary"),
+    [
+        ([*GOOD[:2], answer(2, line(2, wrong=7), done=False)], "fail", "wrong",
+         "wrong result: all-reduce of 3 MiB on rank 2 (n3)"),
+        ([answer(n, line(n, "all_gather", wrong=9, sources=[1])) for n in range(3)], "fail", "wrong",
+         "wrong result: all-gather of 3 MiB on ranks 0, 1, 2 (n[1-3]); the data of rank 1 (n2)"),
+        ([GOOD[0], answer(1, timed(1), "[rank1]: RuntimeError: Timed out waiting 12000ms for recv\n", rc=1),
+          Answer(None)], "fail", "failed", "ended after all-reduce of 3 MiB: n2: RuntimeError: Timed out waiting"),
+        ([*GOOD[:2], Answer(124, "")], "fail", "failed", "ended after all-reduce of 3 MiB: n3: torchrun did not end"),
+        ([*GOOD[:2], answer(2, timed(2), done=False)], "unknown", "", "n3: not every rank came to its end"),
+        ([*GOOD[:2], Answer(trouble="the connection broke")], "unknown", "",
+         "the job was ended: n3: the connection broke"),
+        ([*GOOD[:2], Answer(missing="there is no /x")], "skip", "", "n3: there is no /x"),
+        ([answer(n, line(n, "all_to_all", lacking="gloo does not support it")) for n in range(3)], "unknown", "",
+         "this backend has none of the collectives"),
+    ],
+)  # fmt: skip
+def test_what_goes_wrong_and_whether_a_search_helps(
+    answers: list[Answer], status: str, fault: str, summary: str
+) -> None:
+    found = judged(parts(), answers, LIMITS)
+    assert (found.status, found.fault) == (status, fault) and found.summary.startswith(summary), found
+    assert found.passed is (False if fault else None)
+
+
+def test_a_search_measures_the_size_that_was_wrong_although_ranks_rounded_it_down() -> None:
+    found = judged(parts(), [answer(n, line(n, size=MIB // 12 * 12, wrong=1)) for n in range(3)], LIMITS)
+    options = found.scope.arguments(5, True)
+    given = dict(zip(options[::2], options[1::2], strict=True))
+    assert int(given["--least"]) <= int(given["--most"]) < 4 * MIB and given["--collectives"] == "all_reduce"
+
+
+def test_a_collective_that_the_backend_lacks_is_said_and_fails_nothing() -> None:
+    lines = [timed(n) + line(n, "all_to_all", lacking="gloo does not support alltoall") for n in range(3)]
+    found = judged(parts(), [answer(n, each) for n, each in enumerate(lines)], LIMITS)
+    assert found.status == "pass"
+    assert found.summary.endswith("all-to-all is not available here: gloo does not support alltoall")
+
+
+def test_limits_are_the_specs_or_a_share_of_all_rails() -> None:
+    plain = judged(parts(), GOOD, LIMITS)
+    assert plain.limit is None and "no limit over TCP" in plain.summary
+    slow = judged(parts(), GOOD, Thresholds(collective=5))
+    assert (slow.status, slow.fault, slow.limit) == ("fail", "slow", 5.0)
+    assert slow.scope.collectives == ("all_reduce",) and 3 * MIB < slow.scope.most < 12 * MIB
+    rails = [replace(part, ranks=1, rails_gbps=rate) for part, rate in zip(parts(8), (400, 400, 200), strict=True)]
+    assert judged(rails, GOOD, LIMITS).limit == pytest.approx(0.85 * 0.8 * 200 / 8)
+    assert judged([replace(rails[0], rails_gbps=None), *rails[1:]], GOOD, LIMITS).limit is None
+
+
+def test_the_ports_of_a_host_are_added_up() -> None:
+    rates = {part.rails_gbps for part in parts(8)}
+    assert len(rates) == 1 and (rates.pop() or 0) > 0 and {part.ranks for part in parts(8)} == {8}
+
+
+def test_eight_gpus_of_one_host_have_the_limit_of_their_model() -> None:
+    one = [replace(parts(8)[0], ranks=8)]
+    text = "gpu: NVIDIA H200\n" * 8 + "".join(timed(n) + f"done: rank {n}\n" for n in range(8))
+    found = judged(one, [replace(GOOD[0], text=text)], LIMITS)
+    assert found.fault == "slow" and found.limit and 200 < found.limit < 432, found
+
+
+def test_a_size_that_ranks_rounded_down_keeps_its_unit() -> None:
+    assert [size_text(size) for size in (MIB // 12 * 12, MIB, 16 << 30, 3 << 10, 12)] == [
+        "1 MiB", "1 MiB", "16 GiB", "3 KiB", "12 B",
+    ]  # fmt: skip
+
+
+def test_figures_count_only_with_proof() -> None:
+    some = [*GOOD[:2], answer(2, timed(2), moved=4000)]
+    made = findings(parts(), some, judged(parts(), some, LIMITS), None)
+    assert [each.status for each in made] == ["pass", "pass", "fail"]
+    assert made[2].summary.endswith("but not through eth0")
+
+
+# --- who is wrong
+
+
+def searched(count: int, bad: set[str], *, alone: bool = True) -> tuple[Group, int]:
+    """What the search names, and its rounds. ``alone``: a bad host fails by itself, too; a bad port does not."""
+    hosts = tuple(f"n{number}" for number in range(count))
+    trials, rounds = [Trial(hosts, False)], 0
+    while groups := next_round(trials):
+        members = [member for group in groups for member in group]
+        assert len(members) == len(set(members)), "no host is in two tests at once"
+        trials += [Trial(group, not bad & set(group) or (len(group) == 1 and not alone)) for group in groups]
+        rounds += 1
+    return named(trials), rounds
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_any_single_bad_host_is_named_within_the_bound(alone: bool) -> None:
+    for count in range(2 if alone else 3, 65):
+        for number in range(count):
+            found, rounds = searched(count, {f"n{number}"}, alone=alone)
+            assert found == (f"n{number}",) and rounds <= bound(count), (count, number, found, rounds)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_of_two_bad_hosts_at_least_one_is_named_and_never_a_good_one(alone: bool) -> None:
+    for count in (*range(2, 12), 33):
+        for pair in combinations((f"n{number}" for number in range(count)), 2):
+            found, rounds = searched(count, set(pair), alone=alone)
+            assert set(found) <= set(pair) and rounds <= bound(count), (count, pair, found, rounds)
+            assert found or (count < 4 and not alone), (count, pair)
+
+
+def test_of_two_hosts_with_a_bad_network_between_them_none_is_named() -> None:
+    assert searched(2, {"n0"}, alone=False)[0] == ()
+
+
+def test_a_fault_that_does_not_come_back_names_nobody() -> None:
+    trials = [Trial(("a", "b", "c"), False), Trial(("a", "b"), True)]
+    assert named(trials) == () and next_round(trials) == [("c", "a")]
+    assert next_round([*trials, Trial(("c", "a"), True)]) == []
+
+
+def cluster(hosts: int, gpus: int, bad: str, card: int | None = None) -> tuple[Search, list[Sequence[Group]]]:
+    """The search over hosts of which one is bad: one GPU of it, or its network."""
+    asked: list[Sequence[Group]] = []
+
+    def test(groups: Sequence[tuple[Group, tuple[int, ...]]]) -> list[Outcome]:
+        asked.append([names for names, _ in groups])
+        found = []
+        for names, cards in groups:
+            alone = names == (bad,)
+            wrong = bad in names and (card in (cards or range(gpus)) if card is not None else not alone)
+            found.append(Outcome("fail", "wrong", fault="wrong") if wrong else Outcome("pass", "fine"))
+        return found
+
+    names = tuple(f"n{number}" for number in range(hosts))
+    return find(names, dict.fromkeys(names, gpus), test), asked
+
+
+def test_a_gpu_of_the_host_is_named_or_its_network() -> None:
+    for card in range(8):
+        found, _ = cluster(5, 8, "n3", card)
+        assert (found.named, found.gpus) == (("n3",), (card,)) and f"; GPU {card}" in found.summary
+        assert [each.round for each in found.tried] == sorted(each.round for each in found.tried)
+    network, _ = cluster(5, 8, "n3")
+    assert (network.named, network.gpus) == (("n3",), ()) and "look at its ports and cables" in network.summary
+    assert set(network.cleared) == {"n0", "n1", "n2", "n4"}
+    without, asked = cluster(5, 0, "n3")
+    assert without.named == ("n3",) and ("n3",) not in [group for groups in asked for group in groups]
+
+
+def test_after_a_search_only_the_named_host_fails() -> None:
+    spoiled = [answer(n, line(n, wrong=1)) for n in range(3)]
+    search = Search(4, (), ("n2",), (), ("n1", "n3"), "n2: the fault is here")
+    made = findings(parts(), spoiled, judged(parts(), spoiled, LIMITS), search)
+    assert [each.status for each in made] == ["pass", "fail", "pass"] and made[1].summary.startswith("n2: the fault")
+    nobody = replace(search, named=(), cleared=("n1",))
+    made = findings(parts(), spoiled, judged(parts(), spoiled, LIMITS), nobody)
+    assert [each.status for each in made] == ["warn", "fail", "fail"]
+
+
+def test_the_script_is_python_and_gets_what_it_asks_for() -> None:
+    script = resources.document("fabric/collective.py")
+    compile(script, "collective.py", "exec")
+    options = Scope().arguments(5, True)[::2]
+    assert all(f'"{option}"' in script for option in options) and len(options) == 6
