@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 import tomlkit
 
-from gpuready.components.crio.files import DROP_IN
+from gpuready.components.crio.files import DROP_IN, FOLDER, order
+from gpuready.model.state import NodeState
 from tests.lab import Lab, LabError, cri
 from tests.system.harness import Gpuready, Inventories
 from tests.system.host import Host
+from tests.verdicts import root_files
 
 BINARY = "/usr/bin/nvidia-container-runtime"
 OLD = {"version": "1.18.2", "floor_exception": {"reason": "test", "until": "2999-01-01"}}
@@ -40,6 +42,8 @@ devices:
         deviceNodes: [{path: /dev/gpuready0, hostPath: /dev/null, type: c, major: 1, minor: 3, permissions: rwm}]
         additionalGids: [44]
 """
+# As the first process of its namespace, sleep alone would ignore SIGTERM.
+_WORKS = ["sh", "-c", "trap exit TERM; sleep 9999 & wait"]
 _IN_THE_NODE = {"security_context": {"namespace_options": {"network": 2, "pid": 1}}}
 
 
@@ -61,7 +65,8 @@ class Node(Host):
         return tomlkit.parse(self.sh(f"cat {DROP_IN}")).unwrap()["crio"]["runtime"]["runtimes"]["nvidia"]
 
     def write(self, path: str, text: str, mode: str = "644") -> None:
-        self.run(f"mkdir -p {path.rpartition('/')[0]} && cat >{path} && chmod {mode} {path}", stdin=text)
+        folder = path.rpartition("/")[0]
+        self.run(f"mkdir -p '{folder}' && cat >'{path}' && chmod {mode} '{path}'", stdin=text)
 
     @contextmanager
     def pod(self, runtime: str = "", **container: Any) -> Iterator[str]:
@@ -73,9 +78,7 @@ class Node(Host):
         labels = {"io.kubernetes.pod.name": name, "io.kubernetes.pod.namespace": "test"}
         work = {"metadata": {"name": name}, "image": image, "labels": labels, "linux": _IN_THE_NODE}
         self.write("/run/pod.json", json.dumps({"metadata": about, "linux": _IN_THE_NODE, "log_directory": "/run/log"}))
-        self.write(
-            "/run/work.json", json.dumps({**work, "command": ["sleep", "9999"], "log_path": f"{name}.log", **container})
-        )
+        self.write("/run/work.json", json.dumps({**work, "command": _WORKS, "log_path": f"{name}.log", **container}))
         pod = self.sh(f"crictl runp {runtime and f'--runtime={runtime}'} /run/pod.json").strip()
         try:
             started = f"id=$(crictl create {pod} /run/work.json /run/pod.json); crictl start $id >/dev/null"
@@ -220,6 +223,7 @@ def test_a_reload_gives_pods_no_runtime_and_a_stopped_crio_is_not_started(node: 
     node.sh("systemctl start crio.service")
     with node.pod("nvidia"):
         pass
+    node.sh(f"rm {DROP_IN}")
 
 
 def test_pods_get_devices_of_a_cdi_spec(node: Node) -> None:
@@ -227,5 +231,15 @@ def test_pods_get_devices_of_a_cdi_spec(node: Node) -> None:
     with node.pod(CDI_devices=[{"name": "nvidia.com/gpu=0"}]) as process:
         assert node.sh(f"stat -c %t:%T {process}/root/dev/gpuready0") == "1:3\n"
         assert "44" in node.sh(f"sed -n 's/^Groups://p' {process}/status").split()
-    found = node.verify(code=None)
+    found = node.verify(code=None, hardware={"gpus": 1})
     assert "crio.cdi" in found.checks("pass"), found.explain()
+
+
+def test_files_are_read_in_the_order_of_crio(node: Node) -> None:
+    names = ("50/late", "50-b", ".hidden", "50.toml", "~backup", "Z", "a b")
+    for name in names:
+        node.write(f"{FOLDER}{name}", "")
+    said = node.sh("crio config 2>&1 >/dev/null; rm -r /etc/crio/crio.conf.d/50")
+    read = [line.partition(" drop-in file: ")[2].rstrip('"') for line in said.splitlines()]
+    state = NodeState(files=root_files(dict.fromkeys((f"{FOLDER}{name}" for name in ("10-crio.conf", *names)), "")))
+    assert [path for path in read if path.startswith(FOLDER)] == list(order(state))
