@@ -45,7 +45,15 @@ _CRUN = ("crun", "libyajl2")
 _SOURCE = Path(__file__).parent / "crictl"
 #: podman, and what it takes beyond a machine's own packages, by distribution.
 _PODMAN = {
-    distro: ("podman", "conmon", "golang-github-containers-common", "golang-github-containers-image", "netavark", *more)
+    distro: (
+        "podman",
+        "conmon",
+        "uidmap",
+        "golang-github-containers-common",
+        "golang-github-containers-image",
+        "netavark",
+        *more,
+    )
     for distro, more in {
         "debian12": ("libassuan0", "libglib2.0-0", "libgpg-error0", "libgpgme11", "libsubid4"),
         "debian13": ("libassuan9", "libatomic1", "libglib2.0-0t64", "libgpg-error0", "libgpgme11t64", "libsubid5"),
