@@ -101,6 +101,6 @@ def test_which_checks_are_skipped_without_a_gpu() -> None:
         *("driver.loaded", "driver.match", "driver.floor", "driver.nodes", "driver.fabricmanager", "libcuda.init"),
         *(id for id in IDS if id.startswith("gpu.")),
         *(f"driver.{n}" for n in ("firmware", "charlinks", "persistenced", "companions", "peers", "processes", "imex")),
-        *("cdi.spec", "cdi.stale", "cdi.shadow", "cdi.podman", "containerd.cdi", "crio.cdi"),
+        *("cdi.spec", "cdi.stale", "cdi.shadow", "cdi.podman", "cdi.rootless", "containerd.cdi", "crio.cdi"),
         *("image.compat", "rdma.gdr", "reconverge.last"),
     }

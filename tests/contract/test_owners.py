@@ -61,7 +61,7 @@ def test_the_word_host_overrides_and_says_what_that_means(found: NodeState, pric
 
 
 def test_every_mark_has_an_owner() -> None:
-    for mark in MARKS - {"nvidia_installer", "docker_snap", "oci_hook"}:
+    for mark in MARKS - {"nvidia_installer", "docker_snap", "oci_hook", "rootless_docker", "rootless_podman"}:
         node = state(mark, toolkit="" if mark == "operator" else "1.20.1-1")
         assert owners.notes(spec(), node), mark
 

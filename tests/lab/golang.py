@@ -27,6 +27,17 @@ def go() -> Path:
     return cache.cached("go", recipe, _download) / "go/bin/go"
 
 
+def module(name: str) -> Path:
+    """The sources of a module, given as PATH@VERSION."""
+    words = (go(), "mod", "download", "-json", name)
+    return Path(json.loads(sh(*words, env=environment(), cwd=Path("/")))["Dir"])
+
+
+def environment() -> dict[str, str]:
+    """The environment of a build with that Go."""
+    return {"PATH": f"{go().parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+
+
 def _candidates() -> Iterator[Path]:
     found = shutil.which("go")
     if found:

@@ -5,7 +5,6 @@ too; so the four commands, their maintainer scripts and their relations are the 
 libnvidia-container (C, built against the driver) cannot be had that way: its two packages are empty and say so.
 """
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -78,19 +77,19 @@ def build(version: str) -> Path:
 
 def source(version: str) -> Path:
     """The toolkit's module of that version, with its packaging."""
-    words = (golang.go(), "mod", "download", "-json", f"{_MODULE}@v{version}")
-    return Path(json.loads(sh(*words, env=_environment(), cwd=Path("/")))["Dir"])
-
-
-def _environment() -> dict[str, str]:
-    return {"PATH": f"{golang.go().parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+    return golang.module(f"{_MODULE}@v{version}")
 
 
 def _compile(version: str, tree: Path) -> None:
     """The commands, the units and the packaging side by side, as NVIDIA's own build lays them out."""
     tree.mkdir()
     go = golang.go()
-    here = _environment() | {"GOBIN": str(tree), "GOFLAGS": "-trimpath", "CGO_ENABLED": "1", "CGO_CFLAGS": "-O2 -w"}
+    here = golang.environment() | {
+        "GOBIN": str(tree),
+        "GOFLAGS": "-trimpath",
+        "CGO_ENABLED": "1",
+        "CGO_CFLAGS": "-O2 -w",
+    }
     flags = f"-s -w '-extldflags={_EXTLD}' -X {_MODULE}/internal/info.version={version}"
     sh(go, "install", "-ldflags", flags, *(f"{_MODULE}/cmd/{name}@v{version}" for name in _COMMANDS), env=here)
     module = source(version)

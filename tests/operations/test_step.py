@@ -61,6 +61,7 @@ def test_a_repository_out_of_reach_says_what_to_set(step: Step, monkeypatch: pyt
         ("Docker gave no answer (docker events); gpuready restored F", "journalctl -u docker;"),
         ("containerd rejected the new configuration: no. gpuready restored F", "journalctl -u containerd;"),
         ("CRI-O rejected the new configuration: no. gpuready restored F", "journalctl -u crio;"),
+        ("CRI-O could not start with its files as they are: no. Nothing was changed", "journalctl -u crio;"),
         ("CRI-O rejected the new F (no), and the restored one too: no", "systemctl status crio "),
         ("cannot write in /etc (full?); Docker runs as wanted, but F was not reduced", "df -h /etc;"),
         ("F changed since the plan was made; it was not touched, run again", "run again"),

@@ -1,11 +1,15 @@
-"""CDI specs and podman's own parser: which versions read the field additionalGids, and that a spec without it works.
+"""CDI specs that the real nvidia-ctk generates, and podman's own parser, for root and for a user without root.
 
-No GPU is there, so the device of the spec is /dev/null under another name. podman is Debian's.
+No GPU is there, so nvidia-ctk is told of a device file like those in /dev/dri: /dev/null under another name, and not
+for everybody. For such a file it writes the field additionalGids. podman is Debian's.
 """
+
+import json
 
 import pytest
 
 from gpuready.components.cdi.engines import without_gids_field
+from gpuready.components.cdi.state import without_gids
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Package
 from tests.lab import cri
@@ -13,33 +17,36 @@ from tests.lab.image import DOCKER_IMAGE
 from tests.system.host import Hosts
 
 pytestmark = pytest.mark.lab
-#: As nvidia-ctk writes them: the lowest version that has all fields of the spec.
-_SPEC = """cdiVersion: {version}
-kind: nvidia.com/gpu
-devices:
-    - name: "0"
-      containerEdits:
-        deviceNodes:
-            - {{path: /dev/gpuready0, hostPath: /dev/null, type: c, major: 1, minor: 3, permissions: rwm}}
-{gids}"""
-_GIDS = "        additionalGids: [44]\n"
+_PREPARE = f"""
+mknod /dev/gpuready0 c 1 3; chgrp video /dev/gpuready0; chmod 660 /dev/gpuready0
+echo 'dev, /dev/gpuready0' >/run/devices.csv
+docker save -o /run/image.tar {DOCKER_IMAGE}; chmod 644 /run/image.tar; podman load -q -i /run/image.tar
+install -d -m 700 -o gpu /run/user/1000
+"""
+_GENERATE = "nvidia-ctk --quiet cdi generate --mode=csv --csv.file=/run/devices.csv --output=/etc/cdi/nvidia.yaml"
 _RUN = (
-    "podman --cgroup-manager cgroupfs run --rm --network none --pids-limit 0 "
+    "--cgroup-manager cgroupfs run --rm --network none --pids-limit 0 "
     f"--device nvidia.com/gpu=0 {DOCKER_IMAGE} ls /dev/gpuready0"
 )
+# A user's images lie in the home directory, which is on an overlay here. Without logind, nobody else sets the variable.
+_PODMAN = {"root": "podman", "gpu": "XDG_RUNTIME_DIR=/run/user/1000 podman --storage-driver vfs"}
 
 
 @pytest.mark.parametrize("distro", ["debian12", "debian13"])
 def test_podman_reads_the_spec_that_is_made_for_it(distro: str, fresh: Hosts) -> None:
     node = fresh(distro)
     node.put(cri.podman(distro), "/")
-    node.run(f"docker save {DOCKER_IMAGE} | podman load -q && mkdir -p /etc/cdi")
+    node.only("repository", "toolkit").apply()
+    node.sh(_PREPARE)
+    node.run(f"{_PODMAN['gpu']} load -q -i /run/image.tar", user="gpu")
     version = node.run("podman --version").stdout.split()[-1]
     package = {"podman": Package(version=version, arch="amd64")}
     refuses = bool(without_gids_field(NodeSpec(), NodeState(packages=package)))
-    for gids, works in ((_GIDS, not refuses), ("", True)):
-        text = _SPEC.format(version="0.7.0" if gids else "0.5.0", gids=gids)
-        (node.root / "etc/cdi/nvidia.yaml").write_text(text)
-        done = node.run(_RUN, check=False)
-        assert (done.returncode == 0) == works, (version, gids, done.stdout, done.stderr)
+    for settings, gids in (("", True), (without_gids(""), False)):
+        node.sh(f"set -a; {settings}\n{_GENERATE}")
+        assert ("additionalGids" in node.sh("cat /etc/cdi/nvidia.yaml")) == gids
+        for user, podman in _PODMAN.items():
+            done = node.run(f"{podman} {_RUN}", user=user, check=False)
+            assert (done.returncode == 0) == (not gids or not refuses), (version, user, gids, done.stdout, done.stderr)
     assert (distro == "debian12") == refuses, version
+    assert json.loads(node.call("record").stdout)["hosts"][node.name]["state"]["marks"] == ["rootless_podman"]

@@ -45,7 +45,7 @@ _FIXES = (
     (r"dnf \w{1,20} failed", "mend it on the node (dnf check; dnf history), then run again"),
     (r"Docker (?:rejected|did not|does not|could not|gave no)", _ENGINE.format("docker")),
     (r"containerd (?:rejected|does not|was restarted)", _ENGINE.format("containerd")),
-    (r"CRI-O rejected", _ENGINE.format("crio")),
+    (r"CRI-O (?:rejected|could not|was restarted)", _ENGINE.format("crio")),
     (r"there is no ([\w.-]{1,80}) on (?:this node|root's PATH)", r"install \1 on the node, or put it on root's PATH"),
     (r".{1,1000}[;,] run again$", "run again"),
     (r"the step did not end on its own",

@@ -105,7 +105,7 @@ _OWNER = 400
 #: Marks that show who owns a part of the node.
 MARKS = {
     "operator_toolkit", "operator_driver", "operator", "k3s", "rke2", "k0s", "microk8s", "dlami", "dlvm", "dgx",
-    "docker_snap", "nvidia_installer", "oci_hook", "ostree",
+    "docker_snap", "nvidia_installer", "oci_hook", "ostree", "rootless_docker", "rootless_podman",
 }  # fmt: skip
 #: Marks that show how RDMA is built on this node, and what else manages its mode.
 RDMA_MARKS = {

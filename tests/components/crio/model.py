@@ -1,4 +1,4 @@
-"""CRI-O: a reload reads all of its files."""
+"""CRI-O: a restart reads all of its files."""
 
 import tomlkit
 
@@ -33,15 +33,15 @@ def wrote(args: Script, steps: Closed) -> None:
 
 
 def closed(state: NodeState, steps: Closed) -> NodeState:
-    """A reload reads all files; systemd knows when that was."""
+    """A restart reads all files; systemd knows when that was."""
     if steps.args(CrioInstall).restores:
         original = state.files.get(f"{KEPT}{DROP_IN}.original")
         state = without(state, f"{KEPT}{DROP_IN}.")
         if original:
             state = state.model_copy(update={"files": {**state.files, DROP_IN: original}})
-    if not steps.args(CrioInstall).reload or isinstance(state.units, Unknown):
+    if not steps.args(CrioInstall).restart or isinstance(state.units, Unknown):
         return state
-    unit = state.units[UNIT].model_copy(update={"changed_us": (state.uptime + 20) * 10**6})
+    unit = state.units[UNIT].model_copy(update={"started_us": (state.uptime + 20) * 10**6})
     files = criofiles.effective(state)
     tables = {name: {"runtime_type": "oci", **table} for name, table in files.runtimes.items()}
     running = state.crio and Cri(default_runtime=files.default or "crun", runtimes=tables)

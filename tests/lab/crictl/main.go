@@ -19,7 +19,13 @@ import (
 )
 
 func main() {
-	endpoint := flag.String("runtime-endpoint", "unix:///run/containerd/containerd.sock", "socket of the engine")
+	configured := "unix:///run/containerd/containerd.sock"
+	if text, err := os.ReadFile("/etc/crictl.yaml"); err == nil {
+		if found := regexp.MustCompile(`(?m)^runtime-endpoint: "?([^"\s]+)`).FindSubmatch(text); found != nil {
+			configured = string(found[1])
+		}
+	}
+	endpoint := flag.String("runtime-endpoint", configured, "socket of the engine")
 	limit := flag.Duration("timeout", 10*time.Second, "for each call")
 	flag.Parse()
 	connection, err := grpc.NewClient(*endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -103,6 +109,7 @@ func (c client) inspect(flags *flag.FlagSet, args []string) {
 	check(err)
 	status := map[string]any{
 		"state": answer.Status.State.String(), "exitCode": answer.Status.ExitCode, "labels": answer.Status.Labels,
+		"image": answer.Status.Image,
 	}
 	show(*text, status, answer.Info["info"])
 }
@@ -152,7 +159,14 @@ func (c client) inspectp(flags *flag.FlagSet, args []string) {
 func show(text string, status map[string]any, verbose string) {
 	var info map[string]any
 	check(json.Unmarshal([]byte(verbose), &info))
-	check(template.Must(template.New("").Parse(text+"\n")).Execute(os.Stdout, map[string]any{"status": status, "info": info}))
+	whole := map[string]any{"status": status, "info": info}
+	if text == "" {
+		shown, err := json.MarshalIndent(whole, "", "  ")
+		check(err)
+		fmt.Println(string(shown))
+		return
+	}
+	check(template.Must(template.New("").Parse(text+"\n")).Execute(os.Stdout, whole))
 }
 
 func (c client) rmp(flags *flag.FlagSet, args []string) {

@@ -32,6 +32,13 @@ _IDLE = {
     "1.19.0": "its unit starts only after multi-user.target and does not try again",
 }
 
+#: How rootless engines get GPUs, by the mark of each. Tried with podman 4.3 and 5.4; Docker's documentation of CDI.
+_ROOTLESS = {
+    "rootless_podman": f"rootless podman: podman run --device {KIND}=all",
+    "rootless_docker": f"rootless Docker 25 or newer: docker run --device {KIND}=all; before 28.2, its user sets "
+    '{"features": {"cdi": true}} in ~/.config/docker/daemon.json and restarts it',
+}
+
 
 def _gpu_specs(state: NodeState) -> list[CdiSpec]:
     return [s for s in specs(state) if s.kind == KIND]
@@ -161,6 +168,17 @@ def _podman(spec: NodeSpec, state: NodeState) -> Verdict:
     return passed(f"podman run --device {KIND}=all")
 
 
+def _rootless(spec: NodeSpec, state: NodeState) -> Verdict:
+    ways = [way for mark, way in _ROOTLESS.items() if mark in state.marks]
+    if not ways:
+        return skip("no user's rootless Docker or podman was found")
+    if not state.driver.loaded:
+        return skip("no NVIDIA driver is loaded")
+    if not _gpu_specs(state):
+        return warn(f"rootless containers get GPUs only by CDI, and there is no CDI spec of {KIND}")
+    return passed("; ".join(ways))
+
+
 def _docker(spec: NodeSpec, state: NodeState) -> Verdict:
     if spec.runtimes.docker == "absent" or state.docker is None:
         return skip("no Docker runs here" if state.docker is None else "runtimes.docker: absent")
@@ -263,6 +281,18 @@ CHECKS = (
         "podman --version; podman run --rm --device nvidia.com/gpu=all IMAGE ls /dev",
         "gpuready apply makes a spec that podman can read; on SELinux hosts add --security-opt=label=disable",
         _podman,
+        component="cdi",
+        gpu=True,
+        after=("cdi.spec", "cdi.stale"),
+    ),
+    Check(
+        "cdi.rootless",
+        "rootless Docker and podman can use CDI",
+        Level.config,
+        "A rootless engine belongs to its user, and gpuready does not configure it. The runtime nvidia fails there.",
+        "ls -d /run/user/*/docker.sock /run/user/*/libpod; nvidia-ctk cdi list",
+        "gpuready apply makes the CDI spec",
+        _rootless,
         component="cdi",
         gpu=True,
         after=("cdi.spec", "cdi.stale"),

@@ -1,13 +1,13 @@
-"""The runtime ``nvidia`` in CRI-O: one drop-in from nvidia-ctk, and a reload. Not tested with a running CRI-O.
-
-There is no CRI-O engine on the test machines. The tests use its files, the real nvidia-ctk and a stand-in for its unit.
-What the engine does with the files is known from its source (components/crio/files.py).
+"""The runtime ``nvidia`` in CRI-O: one drop-in from nvidia-ctk, and a restart.
 
 nvidia-ctk copies the default runtime, but looks for it only in crio.conf, while CRI-O's packages define it in
-crio.conf.d. The copy would lack ``monitor_path``, and CRI-O refuses a runtime whose monitor is not on its PATH. So
-gpuready passes nvidia-ctk the default runtime from all files. CRI-O loads runtimes on SIGHUP. If a runtime is removed
+crio.conf.d. The copy would lack ``monitor_path``, and CRI-O does not start with a runtime whose monitor is not on its
+PATH. So gpuready passes nvidia-ctk the default runtime from all files.
+
+A reload (SIGHUP) is not enough: afterwards `crio status config` names the new runtime, but pods do not get it (cri-o
+issue 10202). Containers keep running during a restart, because each conmon has its own cgroup. If a runtime is removed
 while its pods run, CRI-O cannot end them (nvidia-container-toolkit pull request 1360), so the removal waits.
-Sources: nvidia-container-toolkit's pkg/config/engine/crio, cri-o's pkg/config/reload.go and contrib/systemd.
+Sources: nvidia-container-toolkit's pkg/config/engine/crio, cri-o's pkg/config, server and contrib/systemd.
 """
 
 import re
@@ -20,7 +20,7 @@ from gpuready.components.crio import files
 from gpuready.components.crio.files import DEFAULT, DROP_IN, NVIDIA, Effective
 from gpuready.components.toolkit_config import state as toolkit_config
 from gpuready.components.toolkit_config.state import RUNTIME_PATH
-from gpuready.contract import ledger, need
+from gpuready.contract import ignored_containers, ledger, need
 from gpuready.contract.component import (
     Applies,
     Change,
@@ -85,7 +85,7 @@ class Crio(WholeFiles):
                     f"CRI-O reads {by} after {DROP_IN}, and it sets {key} differently; change it there:\n"
                     + (toml_document.snippet(differing) or f"remove {key}")
                 )
-        # If a file has to change, the reload asks CRI-O anyway.
+        # If a file has to change, the step asks CRI-O anyway.
         differs = any(actual.get(key) != value for key, value in want.items())
         asks = state.unit(UNIT).active == "active" and not (differs and isinstance(actual[RUNNING], Unknown))
         return want | ({RUNNING: LOADED} if asks else {})
@@ -112,7 +112,10 @@ class Crio(WholeFiles):
         return (DROP_IN,)
 
     def disruption(self, diff: tuple[Change, ...], state: NodeState) -> Disruption:
-        return Disruption.reload if state.unit(UNIT).active == "active" else Disruption.none
+        return Disruption.restart if state.unit(UNIT).active == "active" else Disruption.none
+
+    def affected(self, diff: tuple[Change, ...], state: NodeState) -> tuple[str, ...]:
+        return ()  # the step itself finds pods that would end
 
     def notes(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         if any(c.key in (_PATH, _TYPE) for c in diff) and not low_level(state):
@@ -138,16 +141,22 @@ class Crio(WholeFiles):
             runtime=RUNTIME_PATH if content else "",
             default_runtime=str(want.get(_DEFAULT) or ""),
             monitor=str(want.get(_MONITOR) or ""),
-            reload=state.unit(UNIT).active == "active",
+            restart=state.unit(UNIT).active == "active",
+            work=ignored_containers.words(spec),
         )
-        summary = f"install {DROP_IN}" if content else "reload CRI-O"
-        yield Step("crio", install, timeout=120, summary=summary)
+        summary = f"install {DROP_IN}" if content else "restart CRI-O"
+        yield Step("crio", install, timeout=300, summary=summary)
 
     def restore(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         ((_, before, has_original),) = ledger.to_restore(diff, state)
-        reload = state.unit(UNIT).active == "active"
-        install = CrioInstall(before, reload=reload, restores=True, has_original=has_original)
-        yield Step("crio", install, timeout=120, summary=f"restore {DROP_IN}")
+        install = CrioInstall(
+            before,
+            work=ignored_containers.words(spec),
+            restart=state.unit(UNIT).active == "active",
+            restores=True,
+            has_original=has_original,
+        )
+        yield Step("crio", install, timeout=300, summary=f"restore {DROP_IN}")
 
     def _validated(self, content: bytes, want: Values, spec: NodeSpec, state: NodeState) -> None:
         """Check that the files together have the wanted values, and that other runtimes stay. Raises ConvergeError."""
@@ -165,19 +174,20 @@ class Crio(WholeFiles):
 
 
 class CrioInstall(Script, template="crio/install"):
-    """Write the drop-in or restore the original one, reload CRI-O, and undo both if that fails.
+    """Write the drop-in or restore the original one, restart CRI-O, and undo both if that fails.
 
     ``runtime`` and ``monitor``: programs that must exist, if given.
     """
 
     before: str
+    work: tuple[str, ...]
     content: bytes = b""
     restores: bool = False
     has_original: bool = False
     runtime: str = ""
     default_runtime: str = ""
     monitor: str = ""
-    reload: bool = False
+    restart: bool = False
     path: str = DROP_IN
 
 
@@ -193,12 +203,17 @@ def low_level(state: NodeState) -> str:
 
 
 def _running(state: NodeState, found: Effective) -> Value:
-    """Return how the running CRI-O differs from its files: by its own answer, else by the files' times."""
+    """Return how the running CRI-O differs from its files: by the files' times, and by its own answer.
+
+    The answer alone is not enough: after a reload it names runtimes that pods do not get.
+    """
     if isinstance(state.crio, Unknown):
         return state.crio
+    late = [path for path in sorted({found.said_by.get("nvidia", DROP_IN), DROP_IN}) if _younger(state, path)]
+    if late:
+        return f"{', '.join(late)} changed since CRI-O started, and a reload gives pods no runtime"
     if state.crio is None:
-        late = [path for path in sorted({found.said_by.get("nvidia", DROP_IN), DROP_IN}) if _younger(state, path)]
-        return f"{', '.join(late)} changed since it was read" if late else LOADED
+        return LOADED
     runs = state.crio.runtimes.get("nvidia")
     if runs is None or found.nvidia is None:
         there = "with" if runs is not None else "without"
@@ -225,11 +240,11 @@ def _other_default(state: NodeState) -> Value:
 
 
 def _younger(state: NodeState, path: str) -> bool:
-    """Tell whether the file changed after CRI-O's last start or reload. Both times are in whole seconds."""
-    loaded = state.unit(UNIT).changed_us
-    if not loaded or not state.clock or path not in state.files or state.unit(UNIT).active != "active":
+    """Tell whether the file changed after CRI-O's last start. Both times are in whole seconds."""
+    started = state.unit(UNIT).started_us
+    if not started or not state.clock or path not in state.files or state.unit(UNIT).active != "active":
         return False
-    return state.files[path].mtime > state.clock - state.uptime + loaded // 10**6 + 1
+    return state.files[path].mtime > state.clock - state.uptime + started // 10**6 + 1
 
 
 def _at(key: str) -> toml_document.Path:

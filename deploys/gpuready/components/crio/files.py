@@ -2,7 +2,7 @@
 
 CRI-O reads crio.conf first, then all files below crio.conf.d in the order of their names, whatever the suffix, even
 hidden ones. A later value replaces an earlier one. A runtime of the same name is replaced as a whole.
-Source: cri-o, pkg/config/config.go (UpdateFromFile, UpdateFromPath, Runtimes); read only, without an engine to test.
+Source: cri-o, pkg/config/config.go (UpdateFromFile, UpdateFromPath, Runtimes). CRI-O 1.34 was asked (crio config).
 """
 
 from collections.abc import Mapping
