@@ -136,7 +136,7 @@ def crio() -> Path:
         host.sh(golang.go(), *words, env=golang.environment() | own_go, cwd=module)
         sources = sorted((module / "pinns/src").glob("*.c"))
         host.sh("gcc", "-std=c99", "-O2", "-o", root / "usr/bin/pinns", *sources)
-        _unpack(SUITES["debian13"], _CRUN, scratch)
+        deb.unpack(SUITES["debian13"], _CRUN, scratch)
         shutil.copytree(scratch / "files/usr/lib", root / "usr/lib", symlinks=True, dirs_exist_ok=True)
         shutil.move(scratch / "files/usr/bin/crun", own / "crun")
         shutil.copy2(root / "usr/bin/conmon", own / "conmon")
