@@ -41,7 +41,12 @@ from tests.verdicts import root_file
 
 HANGS, WORKS = "trap '' TERM; sleep 983", "echo cuInit=0 count=2 version=13000"
 #: What every node with a driver is asked.
-ALWAYS = (AskVerbs({"verbs": 20}), AskCuda({"cuda": 60}), AskLinks({"nvlink": 30, "nvlink_errors": 30, "p2p": 30}))
+ALWAYS = (
+    AskVerbs({"verbs": 20}),
+    AskCuda({"cuda": 60}),
+    AskLinks({"nvlink": 30, "nvlink_errors": 30, "p2p": 30}),
+    AskPcie({"pcie": 15}),
+)
 GATE, SCRAPE = AskGate({"gate": 25}, "true"), AskScrape({"scrape": 15}, ("echo", "metrics"))
 
 
@@ -220,7 +225,7 @@ def test_the_exec_has_more_time_than_all_that_it_calls_even_if_each_hangs(monkey
     assert len(found) > 10 and limit > sum(found) + 3 * len(found), "asked abandons a call 3 s after its limit"
 
 
-def test_all_are_asked_of_a_node_with_everything_and_four_of_any() -> None:
+def test_all_are_asked_of_a_node_with_everything_and_five_of_any() -> None:
     """Each call is made with the limit that its question names."""
     found = asked_of(NodeSpec.model_validate(FULL), NODE)
     assert tuple(sorted(found)) == ASKED

@@ -211,6 +211,7 @@ def test_a_script_says_what_it_does_and_fits_a_window(name: str) -> None:
 def test_every_template_that_is_named_is_there_and_every_other_is_a_part() -> None:
     source = "\n".join(p.read_text() for p in (ROOT / "deploys").rglob("*.py"))
     named = re.findall(r'(?:(?:script|document|get_template|filled)\(\s*|template=)"([\w./-]+)"', source)
+    named += re.findall(r'": "([\w/-]+\.py)"', source)
     parts = [
         n for name in FILES for n in re.findall(r'(?:include|from|extends) "(.+?)"', (TEMPLATES / name).read_text())
     ]
