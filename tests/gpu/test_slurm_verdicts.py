@@ -32,6 +32,8 @@ VERDICTS = [
     passes("slurm.gres", "Slurm offers 1 GPU", offered("gpu:h200:1(S:0-1),shard:8(S:0,2)")),
     passes("slurm.gres", "Slurm offers 1 GPU", offered("gpu:nvidia_h200:1")),
     passes("slurm.gres", "Slurm offers 1 GPU", offered("gpu:big:1")),
+    passes("slurm.gres", "Slurm offers 1 GPU", offered("gpu:h200:no_consume:1(S:0)")),
+    passes("slurm.gres", "Slurm offers 1 GPU", offered("gpu:no_consume:1")),
     passes("slurm.gres", "Slurm offers 2 GPUs", offered("gpu:h200:1,gpu:big:1(S:0)", TWO)),
     warns("slurm.gres", "Slurm offers 1 of 2 GPUs", offered("gpu:h200:1", TWO)),
     warns("slurm.gres", "1 GPU of type h100, the node has 0 (nvidia-smi: NVIDIA H200)", offered("gpu:h100:1")),

@@ -46,7 +46,7 @@ ReturnToService=1
 SlurmctldTimeout=300
 SlurmdTimeout=300
 MessageTimeout=5
-KillWait=5
+KillWait=60
 GresTypes=gpu
 NodeName={name} NodeAddr=127.0.0.1 CPUs=2 Gres=gpu:h200:2
 PartitionName=gpu Nodes=ALL Default=YES MaxTime=INFINITE

@@ -30,7 +30,7 @@ JOB = "until [ -e /var/tmp/end ]; do sleep 0.2; done; echo ended >/var/tmp/said"
 CLEAN = """
 systemctl start munge slurmctld slurmd
 until scontrol ping | grep -q 'is UP'; do sleep 0.1; done
-scancel -u root -u gpu
+for u in root gpu; do scancel --signal=KILL --full -u $u; scancel -u $u; done
 rm -f /var/tmp/end /var/tmp/said
 scontrol delete ReservationName=m >/dev/null 2>&1 || true
 until [ -z "$(squeue -h)" ]; do sleep 0.2; done

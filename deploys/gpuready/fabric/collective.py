@@ -176,8 +176,6 @@ def judged(parts: Sequence[job.Part], answers: Sequence[Answer], limits: Thresho
     measured = _measured(rows, sum(part.ranks for part in parts))
     if missing := job.by_host(hosts, [answer.missing for answer in answers]):
         return Outcome("skip", missing, f"install {TEST.source}")
-    if lost := job.by_host(hosts, [answer.trouble for answer in answers]):
-        return Outcome("unknown", f"the job was ended: {lost}", _EXPLAIN, measured)
     if spoiled := [row for row in rows if row.wrong]:
         first = spoiled[0]
         at = [row for row in spoiled if (row.collective, row.size) == (first.collective, first.size)]
@@ -186,9 +184,11 @@ def judged(parts: Sequence[job.Part], answers: Sequence[Answer], limits: Thresho
             summary += f"; the data of {_named_ranks(parts, sources)}"
         scope = Scope.with_size(first.collective, first.size)
         return Outcome("fail", brief(summary, 1000), _EXPLAIN, measured, fault="wrong", scope=scope)
+    if lost := job.by_host(hosts, [answer.trouble for answer in answers]):
+        return Outcome("unknown", f"the job was ended: {lost}", _EXPLAIN, measured)
     if failed := job.by_host(hosts, [job.complaint(answer) for answer in answers]):
         last = f" after {_title(rows[-1].collective)} of {size_text(rows[-1].size)}" if rows else ""
-        scope = Scope(most=_LEAST if not rows else max(row.size for row in rows) * _FACTOR)
+        scope = Scope(most=min(_MOST, max((row.size for row in rows), default=0) * _FACTOR or _LEAST))
         return Outcome("fail", brief(f"ended{last}: {failed}", 1000), _EXPLAIN, measured, fault="failed",
                        scope=scope)  # fmt: skip
     done = zip(hosts, parts, answers, strict=True)

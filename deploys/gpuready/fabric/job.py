@@ -140,8 +140,10 @@ def complaint(answer: Answer) -> str:
     """Return why the ranks of a host failed; empty if they did not, or if gpuready ended them."""
     if not answer.rc:
         return ""
-    if answer.rc in (124, 137):
+    if answer.rc == 124:
         return "torchrun did not end in time, and was stopped"
     said = [error or signal for error, signal in _ERROR.findall(answer.text)]
     found = [each for each in said if "ChildFailedError" not in each]  # torchrun's word for what a rank said before
+    if not found and answer.rc == 137:
+        return "torchrun was killed: it did not end in time, or memory ran out (dmesg)"
     return brief(found[-1] if found else f"{figures.complaint(answer.text)} (exit {answer.rc})".strip())

@@ -9,7 +9,7 @@ from gpuready.base.facts import Facts
 
 _FIELD = re.compile(r"(?:^| )(NodeName|State|Gres)=(\S{1,4000})")
 _WHERE = re.compile(r"\([^()]*\)")
-_GPU = re.compile(r"(?:^|,)gpu(?::(\d*[A-Za-z][\w.-]*))?(?::(\d{1,6}))?(?=[,(]|$)")
+_GPU = re.compile(r"(?:^|,)gpu(?::(?!no_consume\b)(\d*[A-Za-z][\w.-]*))?(?::no_consume)?(?::(\d{1,6}))?(?=[,(]|$)")
 
 
 class SlurmNode(Facts):
