@@ -7,6 +7,7 @@ import subprocess
 import sys
 import types
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -209,6 +210,16 @@ def test_hosts_that_another_run_took_first_are_done_when_it_has_ended(
     assert found["batches"] == [["lab2"], ["lab1", "lab3"]]
     tries = iter([first])
     exits(1, "apply", "-i", hosts, "--yes")
+
+    def stopped(verb: str) -> Run:
+        """Interrupted while it waits: what was done before is told."""
+        made = run_of(verb, *first, interrupted=verb == "record" and bool(nodes.asked[1:]))
+        return made if verb == "apply" else replace(made, hosts=[])
+
+    nodes = played(stopped)
+    found = exits(130, "apply", "-i", hosts, "--yes", "--wait-lock", "5m", "--output", "json").document
+    assert [asked.verb for asked in nodes.asked] == ["record", "apply", "record"]
+    assert found["error"]["kind"] == "interrupted" and found["hosts"]["lab2"]["outcome"] == "changed"
 
 
 @pytest.mark.parametrize("way", ["--dry-run", "--yes"])

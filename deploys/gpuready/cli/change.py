@@ -37,12 +37,19 @@ def change(wanted: Request, *, yes: bool, act: Act) -> int:
 
     With ``--wait-lock``, hosts that another run took first are done again when it has ended.
     """
+    from gpuready.result.model import INTERRUPTED, HostResult, Run
+
     end = time.monotonic() + wanted.wait_lock
-    _wait(wanted, wanted.entries, end)
-    run = act(wanted) if yes else _ask_first(wanted, act)
-    while time.monotonic() < end and (late := _late(wanted, run)):
-        _wait(wanted, late, end)
-        run.take(act(replace(wanted, entries=late, journal=None)))
+    run = Run(wanted.verb, [HostResult(entry.name) for entry in wanted.entries])
+    try:
+        _wait(wanted, wanted.entries, end)
+        run = act(wanted) if yes else _ask_first(wanted, act)
+        while time.monotonic() < end and (late := _late(wanted, run)):
+            _wait(wanted, late, end)
+            run.take(act(replace(wanted, entries=late, journal=None)))
+    except KeyboardInterrupt:  # while it waited
+        run.interrupt(INTERRUPTED)
+        wanted.complete(run)
     return wanted.deliver(run)
 
 
@@ -77,7 +84,7 @@ def _wait(wanted: Request, entries: tuple[HostEntry, ...], end: float) -> None:
     while entries and time.monotonic() < end:
         looked = online(replace(wanted, verb="record", entries=entries, journal=None), passive=True)
         if looked.interrupted:
-            raise click.Abort
+            raise KeyboardInterrupt
         states = {host.name: state for host in looked.hosts if (state := host.only_read()) and state.lock}
         owners = {name: brief(state.lock.partition(" run=")[0]) for name, state in states.items()}
         entries = tuple(entry for entry in entries if entry.name in owners)

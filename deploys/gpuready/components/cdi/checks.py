@@ -289,8 +289,8 @@ CHECKS = (
         "cdi.rootless",
         "rootless Docker and podman can use CDI",
         Level.config,
-        "A rootless engine belongs to its user, and gpuready does not configure it. The runtime nvidia needs no-cgroups "
-        "there.",
+        "A rootless engine belongs to its user, and gpuready does not configure it. The runtime nvidia needs "
+        "no-cgroups there.",
         "ls -d /run/user/*/docker.sock /run/user/*/libpod; nvidia-ctk cdi list",
         "gpuready apply makes the CDI spec",
         _rootless,
