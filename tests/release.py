@@ -28,7 +28,8 @@ from gpuready import __version__
 ROOT = Path(__file__).parents[1]
 LOCK = (ROOT / "requirements.txt").read_text("utf-8")
 #: A pin, its hashes, and what needs it, as uv writes them.
-PINS = re.findall(r"^([^#\s].*?)((?: \\\n    --hash=\S+)*)(?:\n    # via((?: \S.*|(?:\n    #   .*)+)))?$", LOCK, re.M)
+PIN = re.compile(r"^([^#\s].*?)((?: \\\n    --hash=\S+)*)(?:\n    # via((?: \S.*|(?:\n    #   .*)+)))?$", re.M)
+PINS = PIN.findall(LOCK)
 #: What only the owner can fill in.
 OWNER = "OWNER:"
 
@@ -56,7 +57,7 @@ def main(argv: list[str]) -> int:
         install(site, "--require-hashes", "-r", lock)
         install(site, "--no-deps", next(out.glob("*.whl")))
         zipapp(site, out)
-        bom = json.dumps(sbom(epoch, site), indent=1)
+        bom = json.dumps(sbom(epoch, site, lock.read_text("utf-8")), indent=1)
     (out / f"gpuready-{__version__}.cdx.json").write_text(f"{bom}\n", "utf-8")
     index(out)
     sums(out)
@@ -100,11 +101,11 @@ def zipapp(site: Path, out: Path) -> Path:
     return file
 
 
-def sbom(epoch: int, site: Path) -> dict[str, Any]:
+def sbom(epoch: int, site: Path, lock: str = LOCK) -> dict[str, Any]:
     """The locked requirements in the form of CycloneDX 1.6; ``site``, where they are installed, has their licences."""
     found = {canonicalize_name(each.metadata["Name"]): each for each in distributions(path=[str(site)])}
     own = {"type": "application", **_component("gpuready", __version__, found)}
-    pins = [(Requirement(text), needed) for text, _, needed in PINS]
+    pins = [(Requirement(text), needed) for text, _, needed in PIN.findall(lock)]
     components, needs = [], {own["bom-ref"]: set[str]()}
     for pin, _ in pins:
         one = {"type": "library", **_component(pin.name, str(pin.specifier).removeprefix("=="), found)}

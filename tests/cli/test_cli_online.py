@@ -15,12 +15,12 @@ from unittest.mock import Mock
 import click
 import pytest
 
-from gpuready.base.errors import LockedError
+from gpuready.base.errors import ConvergeError, LockedError
 from gpuready.cli.app import run
 from gpuready.contract.check import Level, passed, skip
 from gpuready.contract.rollout import Share
 from gpuready.operations.events import Event
-from gpuready.result.model import CheckResult, Run
+from gpuready.result.model import CheckResult, Error, HostResult, Run
 from tests.command import Exits, write_hosts
 from tests.lab import scale
 from tests.report.test_report_runs import DOCKER, LDCACHE, SAME, STATE, STUB, check, component, host
@@ -187,10 +187,11 @@ def test_wait_lock_only_looks_while_another_run_changes_the_node(
 
 
 def test_hosts_that_another_run_took_first_are_done_when_it_has_ended(
-    played: Played, exits: Exits, tmp_path: Path
+    played: Played, exits: Exits, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where two runs begin at the same time. Only those hosts and what was not attempted are done again."""
     hosts = write_hosts(tmp_path, "all: {hosts: {lab1: {gpuready: {}}, lab2: {gpuready: {}}, lab3: {gpuready: {}}}}\n")
+    monkeypatch.setattr("gpuready.cli.change._PAUSE", 0)
     locked = host("lab1", "failed", component(DOCKER), error=LockedError("another run", remedy="wait"))
     first = [locked, host("lab2", "changed", component(DOCKER, changed=True)), host("lab3", "not_attempted")]
     second = [host(name, "changed", component(DOCKER, changed=True)) for name in ("lab1", "lab3")]
@@ -210,6 +211,18 @@ def test_hosts_that_another_run_took_first_are_done_when_it_has_ended(
     assert found["batches"] == [["lab2"], ["lab1", "lab3"]]
     tries = iter([first])
     exits(1, "apply", "-i", hosts, "--yes")
+
+    broken = host("lab2", "failed", component(DOCKER), error=ConvergeError("broken"))
+    for bad, error in (([locked, broken, first[2]], None), (first, Error.of(ConvergeError("--after-batch failed")))):
+
+        def ends(verb: str, bad: list[HostResult] = bad, error: Error | None = error) -> Run:
+            return replace(run_of(verb, *([] if verb == "record" else bad)), error=error)
+
+        nodes = played(ends)
+        exits(1, "apply", "-i", hosts, "--yes", "--wait-lock", "5m")  # what stopped the run stops it still
+        assert [asked.verb for asked in nodes.asked] == ["record", "apply"]
+    told = exits(64, "apply", "-i", hosts, "--yes", "--wait-lock", "5m", "--workers", "2").err
+    assert "leave it out" in told
 
     def stopped(verb: str) -> Run:
         """Interrupted while it waits: what was done before is told."""

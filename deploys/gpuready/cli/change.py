@@ -35,18 +35,24 @@ class Act(Protocol):
 def change(wanted: Request, *, yes: bool, act: Act) -> int:
     """Show the plan and ask, unless ``yes``; then act. Return the exit code.
 
-    With ``--wait-lock``, hosts that another run took first are done again when it has ended.
+    With ``--wait-lock``, hosts that another run took first are done again when it has ended, unless anything else went
+    wrong.
     """
     from gpuready.result.model import INTERRUPTED, HostResult, Run
 
+    if wanted.wait_lock and wanted.workers:
+        raise UsageError("--wait-lock is for one process, not for --workers or --scheduler",
+                         remedy="leave it out: a worker waits a minute for the lock")  # fmt: skip
     end = time.monotonic() + wanted.wait_lock
     run = Run(wanted.verb, [HostResult(entry.name) for entry in wanted.entries])
     try:
         _wait(wanted, wanted.entries, end)
         run = act(wanted) if yes else _ask_first(wanted, act)
         while time.monotonic() < end and (late := _late(wanted, run)):
+            time.sleep(_PAUSE)
             _wait(wanted, late, end)
-            run.take(act(replace(wanted, entries=late, journal=None)))
+            again = replace(wanted, entries=late)
+            run.take(act(again) if yes else _ask_first(again, act))
     except KeyboardInterrupt:  # while it waited
         run.interrupt(INTERRUPTED)
         wanted.complete(run)
@@ -65,11 +71,19 @@ def _terminal() -> bool:
 
 
 def _late(wanted: Request, run: Run) -> tuple[HostEntry, ...]:
-    """Return the hosts that another run was changing, and those that were then not attempted."""
-    locked = {host.name for host in run.hosts if host.error is not None and host.error.kind == LockedError.kind}
-    if not locked or run.interrupted:
-        return ()
+    """Return the hosts that another run was changing, and those that were not attempted for that reason.
+
+    None if anything else went wrong: that may have stopped the run. None with a --state-dir: ``--resume`` does them.
+    """
+    locked = {
+        host.name
+        for host in run.hosts
+        if host.error and host.error.kind == LockedError.kind and not any(item.changed for item in host.components)
+    }
     rest = {host.name for host in run.hosts if host.outcome == "not_attempted"}
+    fine = {host.name for host in run.hosts if host.outcome in ("ok", "changed", "pending", "skipped")}
+    if not locked or run.error is not None or wanted.journal is not None or len(locked | rest | fine) < len(run.hosts):
+        return ()
     return tuple(entry for entry in wanted.entries if entry.name in locked | rest)
 
 

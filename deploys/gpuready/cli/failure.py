@@ -115,7 +115,12 @@ def _remedy(argv: Sequence[str], error: click.ClickException) -> str:
         return f"gpuready {verb_of(argv)}".rstrip() + " --help"
     if context.parent is None and isinstance(error, click.NoSuchOption):
         return "options stand after the command: gpuready plan -i hosts.yaml"
-    if "'fabric' is not one of" in error.format_message():  # the level of the checks between hosts
+    if (
+        isinstance(error, click.BadParameter)
+        and error.param
+        and error.param.name == "level"
+        and ("'fabric' is not one of" in error.format_message())
+    ):  # the level of the checks between hosts
         return "gpuready fabric -i hosts.yaml tests between the hosts"
     if isinstance(context.command, click.Group) and "k8s" in argv and "kubernetes" in context.command.commands:
         return f"{context.command_path} kubernetes"

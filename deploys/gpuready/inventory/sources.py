@@ -32,7 +32,7 @@ from gpuready.inventory.yaml_positions import MAX_BYTES, decode, is_json, load_t
 #: The source that is read from stdin; without group_vars/ and host_vars/.
 STDIN = "-"
 _YAML = (".yaml", ".yml", ".json")
-_INVENTORIES = (*_YAML, ".ini")
+_INVENTORIES = (".yaml", ".yml", ".ini")
 _NAMES_OF_FILES = (*_YAML, ".ini", ".cfg", ".py", ".toml", ".tf", ".tfstate")
 _SKIPPED = (".pyc", ".pyo", ".swp", ".bak", "~", ".rpm", ".md", ".txt", ".rst", ".orig", ".cfg", ".retry")
 _NOT_FILES = ("host_vars", "group_vars", "vars_plugins")

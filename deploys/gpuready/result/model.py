@@ -516,6 +516,8 @@ class VerbPart:
 
 
 NO_PART = VerbPart()
+#: Options of ``Run.choice`` that only some verbs have, with their values.
+_SELECTS = re.compile(r"(?:^| )--(?:only|skip|shard) (?:'[^']*'|\S)+")
 
 
 @dataclass
@@ -562,6 +564,11 @@ class Run(Summary):
         return f"{source}, {self.shard}" if self.shard else source
 
     @property
+    def inventory(self) -> str:
+        """The options of ``choice`` with which every verb reads the same inventory, as shell words."""
+        return _SELECTS.sub("", self.choice).strip()
+
+    @property
     def interrupted(self) -> bool:
         return self.error is not None and self.error.kind == INTERRUPTED.kind
 
@@ -580,8 +587,11 @@ class Run(Summary):
         return [host for host in self.everyone if host.outcome == "skipped"]
 
     def take(self, later: Run) -> None:
-        """Take what a later run did with some of the hosts."""
+        """Take what a later run did with some of the hosts, which this one left as they were."""
         by_name = {host.name: host for host in later.hosts}
+        for before in self.hosts:
+            if host := by_name.get(before.name):
+                host.execs, host.seconds = host.execs + before.execs, host.seconds + before.seconds
         self.hosts = [by_name.get(host.name, host) for host in self.hosts]
         kept = [tuple(name for name in batch if name not in by_name) for batch in self.batches]
         self.batches = [*filter(None, kept), *later.batches]
