@@ -41,9 +41,9 @@ def write_known_hosts(hosts: dict[str, Path]) -> None:
     """Rewrite known_hosts from the machines' public host keys, by address; the caller holds the lab's lock."""
     rows = []
     for address, key in hosts.items():
-        with suppress(FileNotFoundError):  # a machine that is half-made, or half gone
-            kind, blob = key.read_text("utf-8").split()[:2]
-            rows.append(f"{address} {kind} {blob}\n")
+        with suppress(FileNotFoundError):  # a machine that is half gone, or half-made: its key may be empty still
+            words = key.read_text("utf-8").split()
+            rows += [f"{address} {words[0]} {words[1]}\n"] if len(words) > 1 else []
     fresh = known_hosts().with_suffix(".new")
     fresh.write_text("".join(rows), "utf-8")
     fresh.rename(known_hosts())

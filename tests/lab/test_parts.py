@@ -10,7 +10,7 @@ import pytest
 
 from gpuready.components.toolkit.spec import Toolkit
 from tests.lab import __main__ as command_line
-from tests.lab import cache, golang, host, inventory, network, packages, scale
+from tests.lab import access, cache, golang, host, inventory, network, packages, scale
 from tests.lab import lab as whole
 from tests.lab import node as nodes
 
@@ -184,3 +184,14 @@ def test_an_inventory_is_of_this_checkouts_machines_and_of_the_cache_they_came_f
     monkeypatch.setattr(nodes, "CHECKOUT", "/third")
     with pytest.raises(host.LabError, match="this checkout has no machines"):
         command_line._listed(two_checkouts)
+
+
+def test_known_hosts_leave_out_a_machine_whose_key_is_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "known_hosts", lambda: tmp_path / "known_hosts")
+    keys = {"whole": "ssh-ed25519 AAAA n1\n", "empty": "", "cut": "ssh-ed25519"}
+    for name, text in keys.items():
+        (tmp_path / name).write_text(text)
+    access.write_known_hosts({f"198.18.0.{n}": tmp_path / name for n, name in enumerate([*keys, "gone"])})
+    assert (tmp_path / "known_hosts").read_text() == "198.18.0.0 ssh-ed25519 AAAA\n"
