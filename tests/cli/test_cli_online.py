@@ -225,7 +225,7 @@ def test_hosts_that_another_run_took_first_are_done_when_it_has_ended(
     assert "leave it out" in told
 
     def stopped(verb: str) -> Run:
-        """Interrupted while it waits: what was done before is told."""
+        """Ctrl-C while it waits: the result still has what was done before."""
         made = run_of(verb, *first, interrupted=verb == "record" and bool(nodes.asked[1:]))
         return made if verb == "apply" else replace(made, hosts=[])
 

@@ -326,7 +326,7 @@ def test_what_nvlink_5_needs_of_the_node(run: Run, tmp_path: Path, there: bool) 
 
 
 def test_what_is_between_cpu_gpu_and_nic(run: Run, tmp_path: Path) -> None:
-    """Governors are told once for CPUs in a row; a device without an IOMMU group is left out."""
+    """Neighbouring CPUs with the same governor give one line; a device without an IOMMU group is left out."""
     files = {"kernel/numa_balancing": "1", "devices/system/node/node0/x": "", "devices/system/node/node1/x": ""}
     files |= {f"devices/system/cpu/cpufreq/policy{n}/scaling_governor": name for n, name in enumerate("aab")}
     files |= {"devices/pci0/0000:1b:00.0/iommu_group/type": "DMA-FQ", "devices/pci0/0000:1c:00.0/x": ""}

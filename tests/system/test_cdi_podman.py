@@ -1,7 +1,7 @@
 """CDI specs that the real nvidia-ctk generates, and podman's own parser, for root and for a user without root.
 
-No GPU is there, so nvidia-ctk is told of a device file like those in /dev/dri: /dev/null under another name, and not
-for everybody. For such a file it writes the field additionalGids. podman is Debian's.
+No GPU is there, so nvidia-ctk gets a device file like those in /dev/dri: /dev/null under another name, and not for
+everybody. For such a file it writes the field additionalGids. podman is Debian's.
 """
 
 import json

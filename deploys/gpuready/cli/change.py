@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from gpuready.base.errors import LockedError, UsageError, brief
+from gpuready.base.errors import LockedError, UsageError
 from gpuready.base.host_list import hostlist
 from gpuready.cli.output import use_color
 from gpuready.cli.sink import say
@@ -38,7 +38,7 @@ def change(wanted: Request, *, yes: bool, act: Act) -> int:
     With ``--wait-lock``, hosts that another run took first are done again when it has ended, unless anything else went
     wrong.
     """
-    from gpuready.result.model import INTERRUPTED, HostResult, Run
+    from gpuready.result.model import HostResult, Run
 
     if wanted.wait_lock and wanted.workers:
         raise UsageError("--wait-lock is for one process, not for --workers or --scheduler",
@@ -54,7 +54,7 @@ def change(wanted: Request, *, yes: bool, act: Act) -> int:
             again = replace(wanted, entries=late)
             run.take(act(again) if yes else _ask_first(again, act))
     except KeyboardInterrupt:  # while it waited
-        run.interrupt(INTERRUPTED)
+        run.interrupt()
         wanted.complete(run)
     return wanted.deliver(run)
 
@@ -99,8 +99,8 @@ def _wait(wanted: Request, entries: tuple[HostEntry, ...], end: float) -> None:
         looked = online(replace(wanted, verb="record", entries=entries, journal=None), passive=True)
         if looked.interrupted:
             raise KeyboardInterrupt
-        states = {host.name: state for host in looked.hosts if (state := host.only_read()) and state.lock}
-        owners = {name: brief(state.lock.partition(" run=")[0]) for name, state in states.items()}
+        states = {host.name: host.only_read() for host in looked.hosts}
+        owners = {name: state.lock_owner for name, state in states.items() if state and state.lock}
         entries = tuple(entry for entry in entries if entry.name in owners)
         text = "; ".join(
             f"{hostlist(names)}: wait for another run ({owner})"

@@ -8,6 +8,7 @@ import re
 
 from pydantic import Field
 
+from gpuready.base.errors import brief
 from gpuready.base.facts import Answer, Cri, Facts, File, Package, Tool, Unit, Unknown
 from gpuready.components.docker.state import Container, Docker
 from gpuready.components.driver.state import Boots
@@ -175,6 +176,11 @@ class NodeState(Facts):
     lock: str = ""
     step: str = ""
     active: dict[str, Answer | Unknown] = Field(default_factory=dict)
+
+    @property
+    def lock_owner(self) -> str:
+        """Who changes the node now, without the id of the run; empty: nobody."""
+        return brief(self.lock.partition(" run=")[0])
 
     @property
     def installed(self) -> dict[str, Package]:

@@ -43,7 +43,7 @@ def status_of(
         differs=tuple(differs),
         blocked=tuple(blocked),
         undecided=undecided,
-        lock=brief(state.lock.partition(" run=")[0]),
+        lock=state.lock_owner,
         step=brief(state.step, 80),
     )
 
