@@ -1,4 +1,4 @@
-"""The script of one end of a test, on this machine: in whose name a Python of the spec runs."""
+"""The script of one end of a test, on this machine: in whose name a Python of the spec runs, and what it prints."""
 
 import os
 import shutil
@@ -25,11 +25,21 @@ def environment(place: Path, torch: str) -> Path:
     return place / "env"
 
 
-def answer(python: Path) -> dict[str, tuple[int, str]]:
-    """The records of the all-reduce, with this Python."""
+WHO = "import os, sys\nprint(os.getuid(), sys.flags.isolated, sys.argv[1:])\n"
+#: As NCCL logs: by printf of C, which nothing flushes before the process ends, or never.
+LOGS = """import ctypes, os
+for number in range(200):
+    ctypes.CDLL(None).printf(b"host:1:2 [0] NCCL INFO comm %d\\n", number)
+print("{}", flush=True)
+os._exit(0)
+"""
+
+
+def answer(python: Path, torch: str = WHO) -> dict[str, tuple[int, str]]:
+    """The records of the program ``torch``, with this Python."""
     script = resources.script(
         "fabric/fabric", tool=str(python), limit=20, port=18515, device="", number=0, netdev="lo", listens="",
-        torch="import os, sys\nprint(os.getuid(), sys.flags.isolated, sys.argv[1:])\n", before=("A=1",), shell="",
+        torch=torch, before=("A=1",), shell="",
         arguments=("7",), launcher=(), gloo=False, known=False,
     )  # fmt: skip
     with subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
@@ -56,3 +66,10 @@ def test_the_owner_of_an_environment_runs_it(tmp_path: Path) -> None:
         os.chown(each, 12345, 12345, follow_symlinks=False)
     found = answer(env / "bin/python")
     assert found.get("tool") == (0, "12345 1 ['7']\n"), found
+
+
+def test_a_result_has_a_line_of_its_own_beside_the_log_of_nccl(tmp_path: Path) -> None:
+    rc, text = answer(environment(tmp_path, CUDA) / "bin/python", LOGS)["tool"]
+    assert rc == 0
+    assert text.splitlines()[-1] == "{}"
+    assert text.count(" NCCL INFO comm ") == 200
