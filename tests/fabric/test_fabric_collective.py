@@ -4,11 +4,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 
 from gpuready.base import resources
-from gpuready.fabric.collective import TEST, Outcome, Scope, Search, find, findings, judged, size_text
+from gpuready.fabric.collective import SHARES, TEST, Measured, Outcome, Scope, Search, find, findings, judged, size_text
 from gpuready.fabric.counters import Snapshot
 from gpuready.fabric.job import Part, planned
 from gpuready.fabric.search import Group, Trial, bound, named, next_round
@@ -67,6 +68,18 @@ def test_bandwidths_are_those_of_nccl_tests_recomputed_from_the_raw_times(collec
     assert figure.algbw == pytest.approx(algorithm, abs=1e-4)
     assert figure.busbw == pytest.approx(algorithm * share, abs=1e-4)
     assert found.status == "pass" and found.passed
+
+
+def test_what_four_h200_gave_names_the_one_that_had_other_work() -> None:
+    recorded = Path(__file__).parents[1] / "data/results/collective-slow.json"
+    found = json.loads(recorded.read_text("utf-8"))["fabric"]
+    assert found["search"]["named"] == ["n2"]
+    for row in found["collectives"]:
+        measured = Measured(*(row[key] for key in ("collective", "size", "ranks", "iterations", "microseconds")))
+        assert (measured.algbw, measured.busbw) == pytest.approx((row["algbw"], row["busbw"]), abs=1e-4)
+        assert row["busbw"] == pytest.approx(
+            row["size"] / row["microseconds"] / 1e3 * SHARES[row["collective"]](4), abs=1e-3
+        )
 
 
 @pytest.mark.parametrize(
