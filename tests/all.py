@@ -18,7 +18,7 @@ _TOOLS = ("busybox-static", "groff-base", "zsh")
 #: The machines' tests mostly wait, so more workers than cores; a file's tests share machines, so they stay together.
 _WORKERS = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
 _SHORT = ("tests", "-m", "not lab and not long or promise", *_WORKERS)
-_ALL = ("tests", *_WORKERS)
+_ALL = ("tests", *_WORKERS, "--durations=30", "--durations-min=15")
 #: Without KVM the others on virtual machines take as long as all of _ALL.
 _CORE = ("-m", "core or not vm")
 
