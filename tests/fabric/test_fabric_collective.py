@@ -1,7 +1,7 @@
 """``fabric --tests collective``: the figures from raw times, the verdict, and the search for the host that is bad."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -11,7 +11,7 @@ from gpuready.base import resources
 from gpuready.fabric.collective import TEST, Outcome, Scope, Search, find, findings, judged, size_text
 from gpuready.fabric.counters import Snapshot
 from gpuready.fabric.job import Part, planned
-from gpuready.fabric.search import Group, Trial, bound, named, next_round
+from gpuready.fabric.search import Group, Trial, bound, in_order, named, next_round
 from gpuready.fabric.verdict import Answer
 from gpuready.model.spec import NodeSpec
 from gpuready.model.verify import Thresholds
@@ -148,11 +148,13 @@ def test_figures_count_only_with_proof() -> None:
 # --- who is wrong
 
 
-def searched(count: int, bad: set[str], *, alone: bool = True) -> tuple[Group, int]:
+def searched(
+    count: int, bad: set[str], *, alone: bool = True, racks: Mapping[str, str] | None = None
+) -> tuple[Group, int]:
     """What the search names, and its rounds. ``alone``: a bad host fails by itself, too; a bad port does not."""
-    hosts = tuple(f"n{number}" for number in range(count))
+    hosts = in_order(tuple(f"n{number}" for number in range(count)), racks or {})
     trials, rounds = [Trial(hosts, False)], 0
-    while groups := next_round(trials):
+    while groups := next_round(trials, racks):
         members = [member for group in groups for member in group]
         assert len(members) == len(set(members)), "no host is in two tests at once"
         trials += [Trial(group, not bad & set(group) or (len(group) == 1 and not alone)) for group in groups]
@@ -175,6 +177,53 @@ def test_of_two_bad_hosts_at_least_one_is_named_and_never_a_good_one(alone: bool
             found, rounds = searched(count, set(pair), alone=alone)
             assert set(found) <= set(pair) and rounds <= bound(count), (count, pair, found, rounds)
             assert found or (count < 4 and not alone), (count, pair)
+
+
+def racked(*sizes: int) -> dict[str, str]:
+    """Hosts in racks of these sizes, whose names are not in the order of the racks."""
+    racks = [f"r{number}" for number, size in enumerate(sizes) for _ in range(size)]
+    return dict(zip((f"n{number}" for number in reversed(range(len(racks)))), racks, strict=True))
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_halves_follow_the_racks_within_the_same_bound(alone: bool) -> None:
+    sizes = [(2, 2), (1, 1, 1), (4, 4), (3, 5), (7, 1), (4, 4, 4, 4), (5, 3, 5, 3), (8, 8, 8, 8, 8), (16, 16, 4),
+             (1,) * 9, (20, 12, 8, 5, 3, 2, 1), (32, 32), (40, 24)]  # fmt: skip
+    for each in sizes:
+        racks = racked(*each)
+        hosts = tuple(f"n{number}" for number in range(len(racks)))
+        for bad in hosts:
+            found, rounds = searched(len(hosts), {bad}, alone=alone, racks=racks)
+            assert found == (bad,) and rounds <= bound(len(hosts)), (each, bad, found, rounds)
+
+
+def test_the_first_halves_are_whole_racks_where_the_middle_is_near() -> None:
+    def first(*sizes: int) -> list[list[str]]:
+        racks = racked(*sizes)
+        hosts = in_order(tuple(racks), racks)
+        return [[racks[host] for host in half] for half in next_round([Trial(hosts, False)], racks)]
+
+    assert first(4, 4) == [["r0"] * 4, ["r1"] * 4]
+    assert first(5, 3) == [["r0"] * 5, ["r1"] * 3]
+    assert first(2, 3, 2, 2) == [["r0", "r0", "r1", "r1", "r1"], ["r2", "r2", "r3", "r3"]]
+    assert first(7, 1) == [["r0"] * 4, ["r0", "r0", "r0", "r1"]]  # too far from the middle
+
+
+def test_a_bad_uplink_between_racks_is_said() -> None:
+    racks = {f"n{number}": f"r{number % 2}" for number in range(4)}
+    asked = []
+
+    def test(groups: Sequence[tuple[Group, tuple[int, ...]]]) -> list[Outcome]:
+        asked.append([names for names, _ in groups])
+        apart = [len({racks[name] for name in names}) == 1 for names, _ in groups]
+        return [Outcome("pass", "fine") if each else Outcome("fail", "slow", fault="slow") for each in apart]
+
+    found = find(tuple(racks), dict.fromkeys(racks, 0), test, racks)
+    assert found.named == () and asked == [[("n0", "n2"), ("n1", "n3")]]
+    assert found.summary.endswith("so look at what connects the racks (n[0,2]; n[1,3])"), found.summary
+    for places in ({}, dict.fromkeys(racks, "r0")):
+        passes = find(tuple(racks), dict.fromkeys(racks, 0), lambda groups: [Outcome("pass", "")] * len(groups), places)
+        assert "what connects the parts" in passes.summary
 
 
 def test_of_two_hosts_with_a_bad_network_between_them_none_is_named() -> None:

@@ -140,7 +140,9 @@ def _collective(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState]
         for name in states:
             hosts.progress(name, f"search for the bad host: at most {most} rounds of about {took:.0f} s")
         gpus = {part.end.host: 0 if gloo else part.ranks for part in parts}
-        fabric.search = collective.find(tuple(states), gpus, trials)
+        spread = {name: hosts.entries[name].spread for name in states}
+        racks = {name: place[1] for name, place in spread.items() if place}
+        fabric.search = collective.find(tuple(states), gpus, trials, racks)
     for each in collective.findings(parts, answers, first, fabric.search):
         fabric.add(replace(each, seconds=time.monotonic() - began))
 
