@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 
 import pytest
@@ -11,6 +12,7 @@ from gpuready.base import resources
 from gpuready.fabric.collective import TEST, Outcome, Scope, Search, find, findings, judged, size_text
 from gpuready.fabric.counters import Snapshot
 from gpuready.fabric.job import Part, planned
+from gpuready.fabric.job import start as job_start
 from gpuready.fabric.search import Group, Trial, bound, in_order, named, next_round
 from gpuready.fabric.verdict import Answer
 from gpuready.model.spec import NodeSpec
@@ -31,7 +33,7 @@ def parts(gpus: int = 0) -> list[Part]:
         states = {name: node(int(name[1])) for name in NAMES}
     else:
         spec, states = NO_GPUS, {name: state(f"eth0 virtio_net 10.0.0.{name[1]}/24") for name in NAMES}
-    found, wrong = planned(TEST, Scope().arguments(1, not gpus), 4, states, dict.fromkeys(states, spec))
+    found, wrong = planned(TEST, partial(Scope().arguments, 1, not gpus), 4, states, dict.fromkeys(states, spec))
     assert not wrong
     return found
 
@@ -97,7 +99,7 @@ def test_what_goes_wrong_and_whether_a_search_helps(
 
 def test_a_search_measures_the_size_that_was_wrong_although_ranks_rounded_it_down() -> None:
     found = judged(parts(), [answer(n, line(n, size=MIB // 12 * 12, wrong=1)) for n in range(3)], LIMITS)
-    options = found.scope.arguments(5, True)
+    options = found.scope.arguments(5, True, 150)
     given = dict(zip(options[::2], options[1::2], strict=True))
     assert int(given["--least"]) <= int(given["--most"]) < 4 * MIB and given["--collectives"] == "all_reduce"
 
@@ -123,6 +125,15 @@ def test_limits_are_the_specs_or_a_share_of_all_rails() -> None:
 def test_the_ports_of_a_host_are_added_up() -> None:
     rates = {part.rails_gbps for part in parts(8)}
     assert len(rates) == 1 and (rates.pop() or 0) > 0 and {part.ranks for part in parts(8)} == {8}
+
+
+def test_the_time_to_start_grows_with_the_ranks() -> None:
+    """All ranks of all hosts count; the limit of torchrun has room for it, and for the measurement."""
+    for gpus, start in ((0, 150), (8, 152)):
+        for part in parts(gpus):
+            given = dict(zip(part.command.arguments[::2], part.command.arguments[1::2], strict=True))
+            assert (int(given["--start"]), part.command.limit) == (start, start + 30 + 4)
+    assert job_start(16_384) > 10 * job_start(1)
 
 
 def test_eight_gpus_of_one_host_have_the_limit_of_their_model() -> None:
@@ -278,5 +289,5 @@ def test_after_a_search_only_the_named_host_fails() -> None:
 def test_the_script_is_python_and_gets_what_it_asks_for() -> None:
     script = resources.document("fabric/collective.py")
     compile(script, "collective.py", "exec")
-    options = Scope().arguments(5, True)[::2]
-    assert all(f'"{option}"' in script for option in options) and len(options) == 6
+    options = Scope().arguments(5, True, 150)[::2]
+    assert all(f'"{option}"' in script for option in options) and len(options) == 7

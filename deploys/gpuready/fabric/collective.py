@@ -114,14 +114,15 @@ class Scope:
         """Return what measures a collective up to this size, which the script rounded down to whole ranks."""
         return cls((collective,), 2 * size)
 
-    def arguments(self, seconds: int, gloo: bool) -> tuple[str, ...]:
-        """Return the arguments of the script. ``seconds``: for each collective."""
+    def arguments(self, seconds: int, gloo: bool, start: int) -> tuple[str, ...]:
+        """Return the arguments of the script. ``seconds``: for each collective; ``start``: to connect all ranks."""
         options: dict[str, object] = {
             "--collectives": ",".join(self.collectives),
             "--least": _LEAST,
             "--most": min(self.most, _MOST_GLOO) if gloo else self.most,
             "--factor": _FACTOR,
             "--seconds": seconds,
+            "--start": start,
             "--timeout": 10 + 2 * seconds,
         }
         return tuple(str(word) for item in options.items() for word in item)

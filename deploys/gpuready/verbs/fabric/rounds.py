@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from gpuready.contract.check import has_gpu
@@ -102,7 +103,9 @@ def _specs(hosts: Hosts, names: Iterable[str]) -> dict[str, NodeSpec]:
 
 def _train(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState], run: RunJobs) -> None:
     began, seconds = time.monotonic(), fabric.wanted.seconds
-    parts, findings = planned(training.TEST, training.arguments(seconds), seconds, states, _specs(hosts, states))
+    parts, findings = planned(
+        training.TEST, lambda _: training.arguments(seconds), seconds, states, _specs(hosts, states)
+    )
     if parts:
         findings = training.judged(parts, *run([parts]))
     for each in findings:
@@ -117,7 +120,7 @@ def _collective(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState]
 
     def plan(scope: collective.Scope, names: Iterable[str], gpus: Sequence[int]) -> tuple[list[Part], list[Finding]]:
         some = {name: states[name] for name in names}
-        arguments, most = scope.arguments(seconds, gloo), len(scope.collectives) * seconds
+        arguments, most = partial(scope.arguments, seconds, gloo), len(scope.collectives) * seconds
         return planned(collective.TEST, arguments, most, some, {name: specs[name] for name in some}, gpus)
 
     parts, findings = plan(collective.Scope(), states, ())
