@@ -16,6 +16,7 @@ from gpuready.components.memlock import checks as memlock
 from gpuready.components.monitoring import checks as monitoring
 from gpuready.components.nccl import checks as nccl
 from gpuready.components.rdma import checks as rdma
+from gpuready.components.rdma import roce
 from gpuready.components.reconverge import checks as reconverge
 from gpuready.components.repository import checks as repository
 from gpuready.components.toolkit import checks as toolkit
@@ -71,6 +72,7 @@ CATALOGUE = (
     *monitoring.CHECKS,
     *nccl.CHECKS,
     *rdma.CHECKS,
+    *roce.CHECKS,
     *wheels.CHECKS,
     *reconverge.CHECKS,
     *gate.CHECKS,
@@ -80,6 +82,7 @@ CATALOGUE = (
 QUESTIONS: tuple[Questions, ...] = (
     repository.questions,
     rdma.questions,
+    roce.questions,
     libcuda.questions,
     nvlink.questions,
     dma.questions,

@@ -1,8 +1,9 @@
 """``fabric --tests collective``: the figures from raw times, the verdict, and the search for the host that is bad."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from gpuready.base import resources
 from gpuready.fabric.collective import SHARES, TEST, Measured, Outcome, Scope, Search, find, findings, judged, size_text
 from gpuready.fabric.counters import Snapshot
 from gpuready.fabric.job import Part, planned
-from gpuready.fabric.search import Group, Trial, bound, named, next_round
+from gpuready.fabric.job import start as job_start
+from gpuready.fabric.search import Group, Trial, bound, in_order, named, next_round
 from gpuready.fabric.verdict import Answer
 from gpuready.model.spec import NodeSpec
 from gpuready.model.verify import Thresholds
@@ -32,7 +34,7 @@ def parts(gpus: int = 0) -> list[Part]:
         states = {name: node(int(name[1])) for name in NAMES}
     else:
         spec, states = NO_GPUS, {name: state(f"eth0 virtio_net 10.0.0.{name[1]}/24") for name in NAMES}
-    found, wrong = planned(TEST, Scope().arguments(1, not gpus), 4, states, dict.fromkeys(states, spec))
+    found, wrong = planned(TEST, partial(Scope().arguments, 1, not gpus), 4, states, dict.fromkeys(states, spec))
     assert not wrong
     return found
 
@@ -110,7 +112,7 @@ def test_what_goes_wrong_and_whether_a_search_helps(
 
 def test_a_search_measures_the_size_that_was_wrong_although_ranks_rounded_it_down() -> None:
     found = judged(parts(), [answer(n, line(n, size=MIB // 12 * 12, wrong=1)) for n in range(3)], LIMITS)
-    options = found.scope.arguments(5, True)
+    options = found.scope.arguments(5, True, 150)
     given = dict(zip(options[::2], options[1::2], strict=True))
     assert int(given["--least"]) <= int(given["--most"]) < 4 * MIB and given["--collectives"] == "all_reduce"
 
@@ -138,6 +140,15 @@ def test_the_ports_of_a_host_are_added_up() -> None:
     assert len(rates) == 1 and (rates.pop() or 0) > 0 and {part.ranks for part in parts(8)} == {8}
 
 
+def test_the_time_to_start_grows_with_the_ranks() -> None:
+    """All ranks of all hosts count; the limit of torchrun has room for it, and for the measurement."""
+    for gpus, start in ((0, 150), (8, 152)):
+        for part in parts(gpus):
+            given = dict(zip(part.command.arguments[::2], part.command.arguments[1::2], strict=True))
+            assert (int(given["--start"]), part.command.limit) == (start, start + 30 + 4)
+    assert job_start(16_384) > 10 * job_start(1)
+
+
 def test_eight_gpus_of_one_host_have_the_limit_of_their_model() -> None:
     one = [replace(parts(8)[0], ranks=8)]
     text = "gpu: NVIDIA H200\n" * 8 + "".join(timed(n) + f"done: rank {n}\n" for n in range(8))
@@ -161,11 +172,13 @@ def test_figures_count_only_with_proof() -> None:
 # --- who is wrong
 
 
-def searched(count: int, bad: set[str], *, alone: bool = True) -> tuple[Group, int]:
+def searched(
+    count: int, bad: set[str], *, alone: bool = True, racks: Mapping[str, str] | None = None
+) -> tuple[Group, int]:
     """What the search names, and its rounds. ``alone``: a bad host fails by itself, too; a bad port does not."""
-    hosts = tuple(f"n{number}" for number in range(count))
+    hosts = in_order(tuple(f"n{number}" for number in range(count)), racks or {})
     trials, rounds = [Trial(hosts, False)], 0
-    while groups := next_round(trials):
+    while groups := next_round(trials, racks):
         members = [member for group in groups for member in group]
         assert len(members) == len(set(members)), "no host is in two tests at once"
         trials += [Trial(group, not bad & set(group) or (len(group) == 1 and not alone)) for group in groups]
@@ -188,6 +201,53 @@ def test_of_two_bad_hosts_at_least_one_is_named_and_never_a_good_one(alone: bool
             found, rounds = searched(count, set(pair), alone=alone)
             assert set(found) <= set(pair) and rounds <= bound(count), (count, pair, found, rounds)
             assert found or (count < 4 and not alone), (count, pair)
+
+
+def racked(*sizes: int) -> dict[str, str]:
+    """Hosts in racks of these sizes, whose names are not in the order of the racks."""
+    racks = [f"r{number}" for number, size in enumerate(sizes) for _ in range(size)]
+    return dict(zip((f"n{number}" for number in reversed(range(len(racks)))), racks, strict=True))
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_halves_follow_the_racks_within_the_same_bound(alone: bool) -> None:
+    sizes = [(2, 2), (1, 1, 1), (4, 4), (3, 5), (7, 1), (4, 4, 4, 4), (5, 3, 5, 3), (8, 8, 8, 8, 8), (16, 16, 4),
+             (1,) * 9, (20, 12, 8, 5, 3, 2, 1), (32, 32), (40, 24)]  # fmt: skip
+    for each in sizes:
+        racks = racked(*each)
+        hosts = tuple(f"n{number}" for number in range(len(racks)))
+        for bad in hosts:
+            found, rounds = searched(len(hosts), {bad}, alone=alone, racks=racks)
+            assert found == (bad,) and rounds <= bound(len(hosts)), (each, bad, found, rounds)
+
+
+def test_the_first_halves_are_whole_racks_where_the_middle_is_near() -> None:
+    def first(*sizes: int) -> list[list[str]]:
+        racks = racked(*sizes)
+        hosts = in_order(tuple(racks), racks)
+        return [[racks[host] for host in half] for half in next_round([Trial(hosts, False)], racks)]
+
+    assert first(4, 4) == [["r0"] * 4, ["r1"] * 4]
+    assert first(5, 3) == [["r0"] * 5, ["r1"] * 3]
+    assert first(2, 3, 2, 2) == [["r0", "r0", "r1", "r1", "r1"], ["r2", "r2", "r3", "r3"]]
+    assert first(7, 1) == [["r0"] * 4, ["r0", "r0", "r0", "r1"]]  # too far from the middle
+
+
+def test_a_bad_uplink_between_racks_is_said() -> None:
+    racks = {f"n{number}": f"r{number % 2}" for number in range(4)}
+    asked = []
+
+    def test(groups: Sequence[tuple[Group, tuple[int, ...]]]) -> list[Outcome]:
+        asked.append([names for names, _ in groups])
+        apart = [len({racks[name] for name in names}) == 1 for names, _ in groups]
+        return [Outcome("pass", "fine") if each else Outcome("fail", "slow", fault="slow") for each in apart]
+
+    found = find(tuple(racks), dict.fromkeys(racks, 0), test, racks)
+    assert found.named == () and asked == [[("n0", "n2"), ("n1", "n3")]]
+    assert found.summary.endswith("so look at what connects the racks (n[0,2]; n[1,3])"), found.summary
+    for places in ({}, dict.fromkeys(racks, "r0")):
+        passes = find(tuple(racks), dict.fromkeys(racks, 0), lambda groups: [Outcome("pass", "")] * len(groups), places)
+        assert "what connects the parts" in passes.summary
 
 
 def test_of_two_hosts_with_a_bad_network_between_them_none_is_named() -> None:
@@ -242,5 +302,5 @@ def test_after_a_search_only_the_named_host_fails() -> None:
 def test_the_script_is_python_and_gets_what_it_asks_for() -> None:
     script = resources.document("fabric/collective.py")
     compile(script, "collective.py", "exec")
-    options = Scope().arguments(5, True)[::2]
-    assert all(f'"{option}"' in script for option in options) and len(options) == 6
+    options = Scope().arguments(5, True, 150)[::2]
+    assert all(f'"{option}"' in script for option in options) and len(options) == 7

@@ -3,11 +3,13 @@
 import json
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from ipaddress import ip_interface
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -18,10 +20,15 @@ from gpuready.fabric.run import FabricRun, Wanted
 from gpuready.fabric.schedule import Pairing
 from gpuready.fabric.tcp_tests import AGAIN, BANDWIDTH_SCRIPT, STREAMS
 from gpuready.fabric.verdict import Answer, Finding, blocked, found, skipped
+from gpuready.model.network import NetDevice, Network
 from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 from gpuready.model.verify import Thresholds
 from gpuready.network.links import End, tcp_links
 from gpuready.network.tcp_choice import Wire, Wires
+from gpuready.result.model import HostResult
+from gpuready.verbs.fabric.rounds import Hosts, Meeting
+from gpuready.verbs.fabric.rounds import test_all as run_rounds
 
 SOCKETS = (Path(__file__).parents[1] / "data/fabric/all_reduce-sockets.txt").read_text("utf-8")
 A, B = (End(f"n{n}", "eth0", 0, "eth0", f"10.0.0.{n}", None, 10.0, 1500) for n in (1, 2))
@@ -117,6 +124,51 @@ def test_more_figures_and_the_proof() -> None:
     assert finding.more == {"one_stream": 4.0, "retransmits": 6.0}
     assert "n1 eth0: sent" in finding.proof and "n2 eth0: sent" in finding.proof
     assert judged("tcp_lat", PINGED.format(10, 0)).more == {"max": 90.0, "lost": 0.0}
+
+
+def cores(text: str, host: float, remote: float) -> str:
+    """The same runs, with the CPU time of both ends in percent of a core."""
+    return text.replace(
+        '"end": {', f'"end": {{"cpu_utilization_percent": {{"host_total": {host}, "remote_total": {remote}}},'
+    )
+
+
+FAST = iperf(4.0) + iperf(9.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "driver", "extra", "told"),
+    [
+        (FAST, "mlx5_core", {}, "NCCL_SOCKET_NTHREADS: 1, NCCL_NSOCKS_PERTHREAD: 8"),
+        (cores(FAST, 60.5, 99.0), "mlx5_core", {}, "NCCL_SOCKET_NTHREADS: 1, NCCL_NSOCKS_PERTHREAD: 8"),
+        (cores(FAST, 260.5, 12.0), "mlx5_core", {}, "NCCL_SOCKET_NTHREADS: 4, NCCL_NSOCKS_PERTHREAD: 2"),
+        (cores(FAST, 1.0, 1900.0), "mlx5_core", {}, "NCCL_SOCKET_NTHREADS: 8, NCCL_NSOCKS_PERTHREAD: 1"),
+        (iperf(8.0) + iperf(9.0), "mlx5_core", {}, ""),  # one socket is enough
+        (FAST, "ena", {}, ""),  # NCCL does it by itself
+        (FAST, "mlx5_core", {"NCCL_SOCKET_NTHREADS": "2"}, ""),  # the user has decided
+        (iperf(0.0, 0) * 2, "mlx5_core", {}, ""),
+    ],
+)
+def test_nccls_sockets_follow_what_was_measured(text: str, driver: str, extra: dict[str, str], told: str) -> None:
+    spec = NodeSpec.model_validate({"nccl": {"extra": extra}})
+    states = {}
+    for name in ("n1", "n2"):
+        device = NetDevice(state="up", mtu=1500, speed=10000, addresses=(f"10.0.0.{name[1]}/24",), driver=driver)
+        states[name] = NodeState(network=Network(devices={"eth0": device}, default=("eth0",)))
+    entries = {name: SimpleNamespace(spec=spec) for name in states}
+    results = {name: HostResult(name, outcome="ok") for name in states}
+    hosts = cast(Hosts, SimpleNamespace(entries=entries, results=results, progress=lambda *words: None))
+    fabric = FabricRun(Wanted(Pairing("ring"), ("tcp_bw",), 5))
+    rounds = list[Sequence[Meeting]]()
+
+    def meet(meetings: Sequence[Meeting]) -> None:
+        rounds.append(meetings)
+        fabric.add(judged("tcp_bw", text))
+
+    run_rounds(hosts, fabric, states, meet, lambda jobs: [])
+    assert len(rounds) == 1 and results["n1"].notes == []
+    assert [note for note in results["n2"].notes if "NCCL" in note] == results["n2"].notes
+    assert [told in note for note in results["n2"].notes] == ([True] if told else []), results["n2"].notes
 
 
 def test_a_warning_is_one_of_both_hosts() -> None:

@@ -49,7 +49,7 @@ CUT = (
 
 
 def planned(states: dict[str, NodeState], specs: dict[str, NodeSpec], seconds: int) -> tuple[list[Part], list[Finding]]:
-    return planned_job(TEST, arguments(seconds), seconds, states, specs)
+    return planned_job(TEST, lambda _: arguments(seconds), seconds, states, specs)
 
 
 def parts(*specs: NodeSpec) -> list[Part]:

@@ -1,13 +1,17 @@
 """From what both ends said to a finding: a figure counts only with its proof, and a failure says what to do."""
 
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gpuready.fabric.checks import judge_host
 from gpuready.fabric.commands import ALL_REDUCE_BYTES, ALL_REDUCES, PINGS, TESTS, commands, program
 from gpuready.fabric.counters import Snapshot
+from gpuready.fabric.run import FabricRun, Wanted
+from gpuready.fabric.schedule import Pairing
 from gpuready.fabric.verdict import Answer, Finding, found
 from gpuready.model.spec import NodeSpec
 from gpuready.model.verify import Thresholds
@@ -164,3 +168,19 @@ def test_the_all_reduce_runs_in_the_python_of_the_spec() -> None:
     assert program(TESTS["nccl"], spec) == "/opt/torch/bin/python3"
     assert program(TESTS["write_bw"], spec) == "ib_write_bw"
     assert program(TESTS["nccl"], NodeSpec()) == "python3"
+
+
+def test_ports_that_are_paired_have_one_mtu() -> None:
+    """A warning for both hosts; not for ports of TCP, which tcp_mtu tests, nor where one is unknown."""
+    for ends, status in (
+        ((replace(A, mtu=9000), replace(B, mtu=1500)), "warn"),
+        ((replace(A, mtu=9000), replace(B, mtu=9000)), "pass"),
+        ((replace(A, mtu=9000), B), "pass"),
+        ((replace(A, mtu=9000, port=0), replace(B, mtu=1500, port=0)), "pass"),
+    ):
+        written = replace(judged("write_bw", WRITTEN), server=ends[0], client=ends[1])
+        run = FabricRun(Wanted(Pairing("ring"), ("write_bw",), 5), findings=[written])
+        for host in ("n1", "n2"):
+            ports = judge_host(run, host, NodeSpec(), date(2026, 11, 1))[0].verdict
+            assert ports.status == status
+            assert ("n1 mlx5_0:1 9000, n2 mlx5_0:1 1500" in ports.summary) == (status == "warn")

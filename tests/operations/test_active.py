@@ -22,6 +22,7 @@ from gpuready.components.driver.state import Boots
 from gpuready.components.gate.checks import AskGate
 from gpuready.components.monitoring.checks import AskScrape
 from gpuready.components.rdma.checks import AskVerbs
+from gpuready.components.rdma.roce import AskRoce
 from gpuready.contract.check import run_checks
 from gpuready.contract.question import Question, answers
 from gpuready.gpu.dma import AskPcie
@@ -43,6 +44,7 @@ HANGS, WORKS = "trap '' TERM; sleep 983", "echo cuInit=0 count=2 version=13000"
 #: What every node with a driver is asked.
 ALWAYS = (
     AskVerbs({"verbs": 20}),
+    AskRoce({"roce": 15}),
     AskCuda({"cuda": 60}),
     AskLinks({"nvlink": 30, "nvlink_errors": 30, "p2p": 30}),
     AskPcie({"pcie": 15}),
@@ -89,6 +91,40 @@ def test_ibv_devinfo_is_asked_where_there_is_a_device(tmp_path: Path) -> None:
         done = subprocess.run(["sh"], input=here, capture_output=True, text=True, timeout=scale.seconds(60), check=True)
         found = answers(Records(records(done.stdout)))
         assert {name: answer for name, answer in found.items() if name == "verbs"} == said
+
+
+def test_dcb_and_sysfs_say_what_ethernet_does_with_rdma(tmp_path: Path) -> None:
+    """Of a bond, each of its ports; not of a virtual function, and not of a representor of one."""
+    sys, pci = tmp_path / "sys/class", tmp_path / "pci"
+    files = {
+        "0/net/eth1/ecn/roce_np/enable/3": "1",
+        "0/net/eth1/qos/trust": "dscp",
+        "0/net/eth1/bond/bonding/mode": "802.3ad 4",
+        "0/net/eth2/phys_port_name": "pf0vf3",
+        "1/net/eth3/phys_port_name": "p0",
+        "2/net/eth4/qos/trust": "pcp",
+        "2/physfn/vendor": "0x15b3",
+        "3/ecn/roce_rp/enable/3": "0",
+    }
+    for name, text in files.items():
+        (path := pci / name).parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n", "utf-8")
+    bond = pci / "0/net/eth1/bond"
+    (pci / "0/net/eth1/master").symlink_to(bond)
+    (bond / "lower_eth1").symlink_to(pci / "0/net/eth1")
+    (bond / "lower_eth9").symlink_to(pci / "3")
+    for number in range(3):
+        (sys / f"infiniband/mlx5_{number}/tc/1").mkdir(parents=True)
+        (sys / f"infiniband/mlx5_{number}/device").symlink_to(pci / str(number))
+    (sys / "infiniband/mlx5_1/tc/1/traffic_class").write_text("Global tclass=106\n", "utf-8")
+    lacks = '[ "$5" != eth3 ] || { echo "Attribute read: Operation not supported" >&2; exit 1; }'
+    tool(tmp_path, "dcb", lacks + """\nprintf '{"%s":1}\\n' "$2\"""")
+    text = on_a_node(tmp_path, script((AskRoce({"roce": 5}),))).replace("/sys/class/", f"{sys}/")
+    done = subprocess.run(["sh"], input=text, capture_output=True, text=True, timeout=scale.seconds(60), check=True)
+    assert answers(Records(records(done.stdout)))["roce"].out.splitlines() == [
+        "trust eth1 dscp", "ecn eth1 np 3 1", 'pfc eth1 {"pfc":1}', 'app eth1 {"app":1}',
+        "ecn eth9 rp 3 0", 'pfc eth9 {"pfc":1}', 'app eth9 {"app":1}', "tclass mlx5_1 Global tclass=106",
+    ]  # fmt: skip
 
 
 def test_setpci_reads_gpus_nics_and_the_switches_above_them_once(tmp_path: Path) -> None:

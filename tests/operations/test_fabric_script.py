@@ -4,12 +4,14 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from gpuready.base import resources
 from gpuready.base.records import Records, unmarked
+from tests.lab import scale
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, as on a node")
 
@@ -45,6 +47,37 @@ def answer(python: Path, torch: str = WHO) -> dict[str, tuple[int, str]]:
     with subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         return Records(unmarked(process.stdout.read())).runs
+
+
+@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.fault("rank-in-state-d")
+def test_a_tool_that_survives_its_limit_does_not_hold_the_script(told: bool, tmp_path: Path) -> None:
+    """As timeout does while its child is in state D: it goes on waiting. ``told``: gpuready asks for the end, too."""
+    real = shutil.which("timeout")
+    stub = tmp_path / "timeout"
+    stub.write_text(
+        f"#!/bin/sh\ncase $* in *tail*) exec {real} \"$@\" ;; esac\ntrap '' TERM\n>{tmp_path}/up\nsleep 600\n", "utf-8"
+    )
+    stub.chmod(0o755)
+    script = resources.script(
+        "fabric/fabric", tool="sleep", limit=600 if told else 1, port=18515, device="", number=0, netdev="lo",
+        listens="", torch="", before=(), shell="", arguments=("600",), launcher=(), gloo=False, known=False,
+    )  # fmt: skip
+    for old, new in (("STUCK=15", "STUCK=1"), ("\nPATH=", f"\nPATH={tmp_path}:")):
+        assert old in script
+        script = script.replace(old, new)
+    with subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            if told:
+                while not (tmp_path / "up").exists():
+                    time.sleep(0.05)
+                process.stdin.write("\n")
+                process.stdin.flush()
+            process.wait(timeout=scale.seconds(60))
+        finally:
+            process.kill()
+        assert Records(unmarked(process.stdout.read())).runs["tool"] == (137, "")
 
 
 CUDA = """class cuda:

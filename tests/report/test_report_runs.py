@@ -274,7 +274,7 @@ def test_what_is_unknown_of_an_advisory_check_is_a_note() -> None:
     failed = replace(advice, status="fail")
     assert exit_code(run("verify", host("lab1", checks=(failed,)))) == 3
     assert [check.id for check in CATALOGUE if check.advisory] == [
-        "pcie.acs", "pcie.ordering", "slurm.gres", "image.compat",
+        "pcie.acs", "pcie.ordering", "slurm.gres", "image.compat", "rdma.mtu", "rdma.pfc", "rdma.trust", "rdma.ecn",
     ]  # fmt: skip
 
 

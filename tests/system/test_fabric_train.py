@@ -153,6 +153,26 @@ def test_the_host_that_spoils_or_stops_a_collective_is_named(
     await_nothing_left(nodes)
 
 
+@pytest.mark.fault("collective-host-slow")
+def test_the_host_with_a_slow_network_is_named(
+    nodes: list[Machine], inventory: Inventories, gpuready: Gpuready
+) -> None:
+    """The limit is three times what its interface sends, and far below what the others reach on a busy machine."""
+    *others, slow = nodes
+    python = {"torch": "/usr/bin/python3", "thresholds": {"collective": 0.012}}
+    hosts = inventory(nodes, verify=python)
+    route = slow.run(f"ip -o route get {others[0].address}").stdout
+    device = route.split(" dev ")[1].split()[0]
+    slow.run(f"tc qdisc add dev {device} root tbf rate 30mbit burst 64k latency 400ms")
+    found = collective(gpuready, hosts, code=3)
+    slow.run(f"tc qdisc del dev {device} root")
+    search = found["search"]
+    assert search["named"] == [slow.name] and search["cleared"] == [node.name for node in others], search
+    assert [each["status"] for each in found["findings"]] == ["pass", "pass", "fail"], found["findings"]
+    assert "below 0.012" in found["findings"][2]["summary"], found["findings"][2]
+    await_nothing_left(nodes)
+
+
 @pytest.mark.fault("train-host-dies")
 def test_a_host_that_dies_ends_the_training_and_is_named(nodes: list[Machine], hosts: Path, gpuready: Gpuready) -> None:
     *others, dying = nodes

@@ -38,7 +38,8 @@ def _check(
 PORTS = _check(
     "ports",
     title="the ports of the pair can be tested",
-    cause="A port to the other host is down, or has no usable GID, or several. The pair cannot be tested.",
+    cause="A port to the other host is down, or has no usable GID, or several. The pair cannot be tested. Ports that "
+    "are paired should have one MTU, or a switch may drop the larger packets (a warning).",
     confirm="rdma link; cat /sys/class/infiniband/*/ports/*/state; gpuready nccl -i INVENTORY",
     fix="Bring the port up (cable, switch, interface), give its interface a fabric address, or set nccl.subnets.",
     after=(),
@@ -169,6 +170,11 @@ def _ports(fabric: FabricRun, host: str) -> Verdict:
     alone = list(dict.fromkeys(f"{each.end}: {each.reason}" for each in fabric.unpaired if each.end.host == host))
     if alone:
         return warn(f"not paired: {'; '.join(alone)}", "check whether the other host lacks a port; else ignore this")
+    ends = [(each.server, each.client) for each in mine if not each.server.over_tcp]  # tcp_mtu tests it over TCP
+    unlike = [f"{a} {a.mtu}, {b} {b.mtu}" for a, b in ends if a.mtu and b.mtu and a.mtu != b.mtu]
+    if unlike:
+        told = f"ports that are paired differ in their MTU: {'; '.join(dict.fromkeys(unlike))}"
+        return warn(told, "give both interfaces, and the switches between them, one MTU (9000)")
     return passed("every port was paired with a port of the other host")
 
 

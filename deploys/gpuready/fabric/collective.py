@@ -20,7 +20,7 @@ from gpuready.base.part import Amount, Count, OneOf, Part
 from gpuready.fabric import job
 from gpuready.fabric.commands import TESTS
 from gpuready.fabric.counters import Moved
-from gpuready.fabric.search import Group, Trial, bound, good, named, next_round, suspects
+from gpuready.fabric.search import Group, Trial, bound, good, in_order, named, next_round, suspects
 from gpuready.fabric.verdict import Answer, Finding, proofs
 from gpuready.gpu.stress_figures import Gpu, floor_of_node
 from gpuready.model.verify import Thresholds
@@ -114,14 +114,15 @@ class Scope:
         """Return what measures a collective up to this size, which the script rounded down to whole ranks."""
         return cls((collective,), 2 * size)
 
-    def arguments(self, seconds: int, gloo: bool) -> tuple[str, ...]:
-        """Return the arguments of the script. ``seconds``: for each collective."""
+    def arguments(self, seconds: int, gloo: bool, start: int) -> tuple[str, ...]:
+        """Return the arguments of the script. ``seconds``: for each collective; ``start``: to connect all ranks."""
         options: dict[str, object] = {
             "--collectives": ",".join(self.collectives),
             "--least": _LEAST,
             "--most": min(self.most, _MOST_GLOO) if gloo else self.most,
             "--factor": _FACTOR,
             "--seconds": seconds,
+            "--start": start,
             "--timeout": 10 + 2 * seconds,
         }
         return tuple(str(word) for item in options.items() for word in item)
@@ -277,13 +278,18 @@ _STATUS = {True: "pass", False: "fail", None: "unknown"}
 Trials = Callable[[Sequence[tuple[Group, tuple[int, ...]]]], list[Outcome]]
 
 
-def find(hosts: Group, gpus: Mapping[str, int], test: Trials) -> Search:
-    """Search for the host that is bad, and for its GPU. ``gpus``: their number on each host; 0 without GPUs."""
+def find(hosts: Group, gpus: Mapping[str, int], test: Trials, racks: Mapping[str, str] | None = None) -> Search:
+    """Search for the host that is bad, and for its GPU. ``gpus``: their number on each host; 0 without GPUs.
+
+    ``racks``: the rack of each host, or what else spec.maintenance.spread_by names; hosts of a rack stay together.
+    """
     tried: list[Tried] = []
+    racks = racks or {}
+    hosts = in_order(hosts, racks)
 
     def rounds(trials: list[Trial], groups: Callable[[Group], tuple[Group, tuple[int, ...]]]) -> None:
         for _ in range(bound(len(trials[0].members))):
-            members = next_round(trials)
+            members = next_round(trials, racks)
             if not members:
                 break
             asked = [groups(each) for each in members]
@@ -312,7 +318,11 @@ def find(hosts: Group, gpus: Mapping[str, int], test: Trials) -> Search:
     elif left := suspects(trials):
         summary = f"the search did not name a host: the fault is among {hostlist(left[0])}, or in what connects them"
     else:
-        summary = "the search did not name a host: each part passes by itself, so look at what connects the parts"
+        passed = [each.hosts for each in tried if each.status == _STATUS[True]]
+        places = {frozenset(racks.get(host) for host in each) for each in passed}
+        apart = racks and len(places) == len(passed) and all(len(each) == 1 for each in places)
+        parts = f"racks ({'; '.join(map(hostlist, passed))})" if apart else "parts"
+        summary = f"the search did not name a host: each part passes by itself, so look at what connects the {parts}"
     return Search(bound(len(hosts)), tuple(tried), bad, tuple(map(int, cards)), cleared, summary)
 
 

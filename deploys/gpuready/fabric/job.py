@@ -3,11 +3,11 @@
 There is one rank for each GPU. The ranks use NCCL, or gloo if the specs say that no host has a GPU.
 
 Sources: PyTorch's documentation of torchrun (static rendezvous, --no-python) and of torch.distributed
-(GLOO_SOCKET_IFNAME).
+(GLOO_SOCKET_IFNAME), and its tutorial on the TCPStore (the time to start grows with the ranks).
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuready.base.errors import brief
@@ -23,8 +23,10 @@ from gpuready.network import torch
 from gpuready.network.links import End, wire_end
 from gpuready.network.nccl_settings import Settings, cluster
 
-#: Seconds to start torch and to connect all ranks, in addition to the measurement.
-_START = 180
+#: Seconds to start torch, and ranks that connect in one more second.
+_START, _RANKS_A_SECOND = 150, 10
+#: Seconds that torchrun has in addition to its ranks, to start and to end them.
+_TORCHRUN = 30
 #: What a rank or torchrun says of a rank's end: a Python error, the script's own words, or the signal that killed it.
 _ERROR = re.compile(
     r"^(?:\[rank\d{1,6}\]: |[EW]\d{4} .{0,150}\] )?([\w.]{1,100}(?:Error|Exception): .{0,400}|rank \d.{0,200})$"
@@ -54,15 +56,28 @@ class Part:
         return "gloo" if self.command.gloo else f"NCCL over {'TCP' if self.end.over_tcp else 'RDMA'}"
 
 
+def start(ranks: int) -> int:
+    """Return the seconds that ranks have until all are connected.
+
+    It grows with their number, since the store of rank 0 serves them one after another, and each of them asks it for
+    the addresses of others. torch itself starts on all hosts at once.
+    """
+    return _START + ranks // _RANKS_A_SECOND
+
+
 def planned(
     test: Test,
-    arguments: Sequence[str],
+    arguments: Callable[[int], Sequence[str]],
     seconds: int,
     states: Mapping[str, NodeState],
     specs: Mapping[str, NodeSpec],
     only: Sequence[int] = (),
 ) -> tuple[list[Part], list[Finding]]:
-    """Return the part of each host; or no parts, and why the job cannot run. ``only``: these GPUs of each host."""
+    """Return the part of each host; or no parts, and why the job cannot run.
+
+    ``arguments``: of the script, for a number of seconds to start (:func:`start`). ``seconds``: to measure.
+    ``only``: these GPUs of each host.
+    """
     gloo = all(specs[name].hardware.without_gpus for name in states)
     settled = cluster(states, specs)
     ends = {name: _end(name, settled[name], gloo) for name in states}
@@ -86,7 +101,7 @@ def planned(
         problems = problems or [f"{first}: {e}"]
     if problems:
         return [], [blocked(test, end, end, "; ".join(problems)) for end in ends.values()]
-    parts = []
+    parts, patience = [], start(sum(counts.values()))
     for rank, (name, end) in enumerate(ends.items()):
         environment = {
             **settled[name].variables,
@@ -102,8 +117,8 @@ def planned(
         }  # fmt: skip
         command = Command(
             test,
-            tuple(arguments),
-            _START + seconds,
+            tuple(arguments(patience)),
+            patience + _TORCHRUN + seconds,
             tuple(f"{key}={value}" for key, value in environment.items()),
             tool=program(test, specs[name]),
             launcher=tuple(str(word) for item in options.items() for word in item),

@@ -7,7 +7,7 @@ than the first one failed, and all other members of that test are good.
 A member alone proves little, since nothing goes over the network: it can fail, but if it passes, it is not good yet.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -47,8 +47,29 @@ def suspects(trials: Sequence[Trial]) -> list[Group]:
     return [each for each in sets if not any(set(other) < set(each) for other in sets)]
 
 
-def next_round(trials: Sequence[Trial]) -> list[Group]:
-    """Return the groups to test side by side, no member in two of them; none: there is nothing more to find."""
+def in_order(members: Group, places: Mapping[str, str]) -> Group:
+    """Return the members with those of one place, such as a rack, beside each other."""
+    first = {place: number for number, place in reversed(list(enumerate(places.get(each, "") for each in members)))}
+    return tuple(sorted(members, key=lambda each: first[places.get(each, "")]))
+
+
+def _cut(group: Group, places: Mapping[str, str]) -> int:
+    """Return where to cut a group in two: between two places if that is within an eighth of the middle, else there.
+
+    What connects two places, such as the uplink of a rack, is then tested by no half. A cut that is farther from the
+    middle could take more rounds than :func:`bound` promises.
+    """
+    size = len(group)
+    between = [at for at in range(1, size) if places.get(group[at - 1]) != places.get(group[at])]
+    near = [at for at in between if 4 * abs(2 * at - size) <= size]
+    return min(near, key=lambda at: abs(2 * at - size), default=(size + 1) // 2)
+
+
+def next_round(trials: Sequence[Trial], places: Mapping[str, str] | None = None) -> list[Group]:
+    """Return the groups to test side by side, no member in two of them; none: there is nothing more to find.
+
+    ``places``: where a member is, such as its rack; the members of the first trial are :func:`in_order` of them.
+    """
     known, fine, tried = named(trials), good(trials), {frozenset(each.members) for each in trials[1:]}
     pending = [each for each in suspects(trials) if not set(each) & set(known)]
     free = [member for member in trials[0].members if member in fine]
@@ -57,7 +78,7 @@ def next_round(trials: Sequence[Trial]) -> list[Group]:
     for each in pending:
         if taken & set(each):
             continue
-        middle = (len(each) + 1) // 2
+        middle = _cut(each, places or {})
         for half in (each[:middle], each[middle:]):
             if len(half) == 1:
                 half = (*half, *free[:1])

@@ -4,12 +4,15 @@ tcp_connect tries ports that nothing needs to listen on: a host that refuses a c
 answers with a reset looks the same; tcp_bw then fails to connect. tcp_mtu sends packets that routers must not fragment,
 as large as the interface allows. tcp_bw is iperf3 with one stream and with eight.
 
-Sources: ping(8), iperf3(1) and its JSON, bash(1) (/dev/tcp), ip-sysctl.rst (ephemeral ports), torchrun's default port.
+Sources: ping(8), iperf3(1) and its JSON, bash(1) (/dev/tcp), ip-sysctl.rst (ephemeral ports), torchrun's default port;
+NCCL's user guide (NCCL_SOCKET_NTHREADS: 1 to 16; times NCCL_NSOCKS_PERTHREAD: at most 64; its defaults on AWS and
+gVNIC), looked up on 2026-11-28.
 """
 
 import json
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -173,7 +176,9 @@ def bandwidth(text: str, server: End, client: End, fraction: float) -> Outcome:
     rates = [_figure(run, "sum_received", "bits_per_second") / 1e9 for run in runs]
     again = sum(_figure(run, "sum_sent", "retransmits") for run in runs)
     sent = int(sum(_figure(run, "sum_received", "bytes") for run in runs))
-    more = (("one_stream", rates[0]), ("retransmits", again))
+    more: tuple[tuple[str, float], ...] = (("one_stream", rates[0]), ("retransmits", again))
+    if cores := max(_figure(runs[1], "cpu_utilization_percent", name) for name in ("host_total", "remote_total")):
+        more = (*more, ("cpu_cores", cores / 100))
     shown = f"{rates[1]:.4g} Gbit/s with {STREAMS[1]} streams, {rates[0]:.4g} with one"
     if not sent:
         return Outcome("fail", "iperf3 ran, but no data arrived", 0.0, None, _FIREWALL, more)
@@ -191,6 +196,26 @@ def bandwidth(text: str, server: End, client: End, fraction: float) -> Outcome:
         )
         return Outcome("warn", f"{shown}, below {limit:.4g} ({reason})", rates[1], limit, remedy, more, sent)
     return Outcome("pass", f"{shown} ({reason})", rates[1], limit, "", more, sent)
+
+
+#: NCCL's variables for the sockets of one connection: helper threads, and sockets of each thread.
+SOCKETS = ("NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD")
+#: Drivers of AWS and Google, where NCCL itself opens several sockets, or uses several threads.
+_BY_ITSELF = ("ena", "gve")
+#: By how much eight streams must be faster than one, so that more sockets are worth their CPU time.
+_GAIN = 1.2
+
+
+def more_sockets(value: float, more: Mapping[str, float], driver: str) -> tuple[int, int] | None:
+    """Return how many threads, and sockets of each, reach what eight streams of tcp_bw did; None: one socket does.
+
+    There are as many sockets as streams were measured, and a thread for each CPU core that they took (a power of two).
+    """
+    if driver in _BY_ITSELF or value < _GAIN * more.get("one_stream", value):
+        return None
+    cores = min(math.ceil(more.get("cpu_cores", 1.0)), STREAMS[1])
+    threads = 1 << (cores - 1).bit_length()
+    return threads, STREAMS[1] // threads
 
 
 def _documents(text: str) -> Iterator[dict[str, Any]]:

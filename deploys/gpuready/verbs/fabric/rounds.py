@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from gpuready.contract.check import has_gpu
@@ -19,7 +20,9 @@ from gpuready.fabric.commands import TESTS, WITH_RDMA, WITHOUT_RDMA
 from gpuready.fabric.job import Part, planned
 from gpuready.fabric.run import FabricRun
 from gpuready.fabric.search import bound
+from gpuready.fabric.tcp_tests import SOCKETS, more_sockets
 from gpuready.fabric.verdict import Answer
+from gpuready.model.network import NetDevice, Network
 from gpuready.network.links import Link, at_work, links, remarks, tcp_links
 from gpuready.network.nccl_settings import without_rdma
 from gpuready.network.rdma_choice import choose
@@ -67,11 +70,31 @@ def test_all(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState], m
     """Test the pairs round by round, then all hosts at once, if that was asked for and more than one is left."""
     for meetings in _rounds(hosts, fabric, states):
         meet(meetings)
+    _advise(hosts, fabric, states)
     for name, test in (("train", _train), ("collective", _collective)):
         together = {each: states[each] for each, result in hosts.results.items() if result.outcome == "ok"}
         if name in fabric.wanted.tests and len(together) > 1:
             fabric.met.update(together)
             test(hosts, fabric, together, run)
+
+
+def _advise(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState]) -> None:
+    """Note for each host on TCP how many sockets NCCL needs for what tcp_bw measured, unless the spec sets them."""
+    specs = _specs(hosts, states)
+    for name in without_rdma(states, specs):
+        mine = [each for each in fabric.of("tcp_bw") if each.client.host == name and each.status in ("pass", "warn")]
+        best = max(mine, key=lambda each: each.value or 0, default=None)
+        network = states[name].network
+        if best is None or not isinstance(network, Network) or not specs[name].nccl.extra.keys().isdisjoint(SOCKETS):
+            continue
+        driver = network.devices.get(best.client.netdev, NetDevice()).driver
+        if found := more_sockets(best.value or 0, best.more, driver):
+            extra = ", ".join(f"{key}: {count}" for key, count in zip(SOCKETS, found, strict=True))
+            hosts.results[name].notes.append(
+                f"TCP to {best.server.host} moves {best.value:.3g} Gbit/s with eight sockets, but "
+                f"{best.more['one_stream']:.3g} with one, and NCCL opens one for a connection: set nccl: {{extra: "
+                f"{{{extra}}}}}, and compare gpuready fabric --tests collective"
+            )
 
 
 def _specs(hosts: Hosts, names: Iterable[str]) -> dict[str, NodeSpec]:
@@ -80,7 +103,9 @@ def _specs(hosts: Hosts, names: Iterable[str]) -> dict[str, NodeSpec]:
 
 def _train(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState], run: RunJobs) -> None:
     began, seconds = time.monotonic(), fabric.wanted.seconds
-    parts, findings = planned(training.TEST, training.arguments(seconds), seconds, states, _specs(hosts, states))
+    parts, findings = planned(
+        training.TEST, lambda _: training.arguments(seconds), seconds, states, _specs(hosts, states)
+    )
     if parts:
         findings = training.judged(parts, *run([parts]))
     for each in findings:
@@ -95,7 +120,7 @@ def _collective(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState]
 
     def plan(scope: collective.Scope, names: Iterable[str], gpus: Sequence[int]) -> tuple[list[Part], list[Finding]]:
         some = {name: states[name] for name in names}
-        arguments, most = scope.arguments(seconds, gloo), len(scope.collectives) * seconds
+        arguments, most = partial(scope.arguments, seconds, gloo), len(scope.collectives) * seconds
         return planned(collective.TEST, arguments, most, some, {name: specs[name] for name in some}, gpus)
 
     parts, findings = plan(collective.Scope(), states, ())
@@ -118,7 +143,9 @@ def _collective(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState]
         for name in states:
             hosts.progress(name, f"search for the bad host: at most {most} rounds of about {took:.0f} s")
         gpus = {part.end.host: 0 if gloo else part.ranks for part in parts}
-        fabric.search = collective.find(tuple(states), gpus, trials)
+        spread = {name: hosts.entries[name].spread for name in states}
+        racks = {name: place[1] for name, place in spread.items() if place}
+        fabric.search = collective.find(tuple(states), gpus, trials, racks)
     for each in collective.findings(parts, answers, first, fabric.search):
         fabric.add(replace(each, seconds=time.monotonic() - began))
 
