@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.bench.page import PAGE
@@ -12,6 +13,13 @@ from tests.bench.report import ratio, renewed
 from tests.bench.wanted import Held, Output, playbook, wanted
 
 ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("name", ["", "peers", "page", "fleet", "startup"])
+def test_each_benchmark_has_a_help(name: str) -> None:
+    words = [sys.executable, "-m", "tests.bench", *name.split(), "--help"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"usage: ./dev bench {name}".rstrip())
 
 
 def test_the_page_shows_its_figures() -> None:

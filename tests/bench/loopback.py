@@ -4,6 +4,7 @@ The floors (tests/bench/floor.py) use the same connections, pool and sshd, in th
 on loopback with a key made for this run. Figures are of this machine; quote the ratios.
 """
 
+import argparse
 import getpass
 import json
 import os
@@ -118,7 +119,13 @@ def _verify(folder: Path, count: int) -> str:
 
 def main(words: Sequence[str]) -> int:
     """Print one line for each kind of run, with its ratio to the floor (the median of three pairs)."""
-    count = int(words[0]) if words else 64
+    parser = argparse.ArgumentParser(
+        prog="./dev bench",
+        description=__doc__.splitlines()[0].partition(": ")[2],
+        epilog="Other benchmarks: ./dev bench peers|page|fleet|startup --help",
+    )
+    parser.add_argument("hosts", type=int, nargs="?", default=64)
+    count: int = parser.parse_args(words).hosts
     ldso = frozenset({"ldso"})
     server = command("sshd", "openssh-server")
     if os.geteuid() == 0:

@@ -5,12 +5,14 @@ imported is written first. The host of ``plan`` is a port on which nothing liste
 of its first connection: what comes before is what a user waits for without any node.
 """
 
+import argparse
 import os
 import resource
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 _BIN = Path(sys.executable).parent
@@ -58,8 +60,11 @@ def commands(inventory: str) -> dict[str, list[str]]:
     return found
 
 
-def main(_: list[str]) -> int:
+def main(words: Sequence[str]) -> int:
     """Print one line per command."""
+    argparse.ArgumentParser(
+        prog="./dev bench startup", description=__doc__.splitlines()[0].partition(": ")[2]
+    ).parse_args(words)
     with tempfile.TemporaryDirectory() as folder:
         inventory = Path(folder) / "hosts.yaml"
         inventory.write_text(_HOSTS)

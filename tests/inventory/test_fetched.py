@@ -114,6 +114,26 @@ def test_a_file_of_a_commit_or_a_branch_is_read(site: Secure, ours: Signer, tmp_
     assert "git fetch: " in refused(f"git+{site.url}/git/nosuch@main#path=hosts.yaml")
 
 
+def test_the_callers_environment_does_not_lead_git_to_another_repository(
+    site: Secure, ours: Signer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a hook of a repository with alternates, and with the strict setting for bare repositories."""
+    site.repositories = tmp_path
+    ours.commit(tmp_path / "fleet", **{"hosts.yaml": TEXT})
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    places = {name: str(elsewhere) for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_OBJECT_DIRECTORY")}
+    strict = {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "safe.bareRepository",
+        "GIT_CONFIG_VALUE_0": "explicit",
+    }
+    more = {"GIT_NAMESPACE": "x", "GIT_QUARANTINE_PATH": str(elsewhere), "GIT_DEFAULT_HASH": "sha256"}
+    for name, value in {**places, **strict, **more}.items():
+        monkeypatch.setenv(name, value)
+    assert gpus(f"git+{site.url}/git/fleet/.git@main#path=hosts.yaml&signers={ours.allowed}") == 8
+    assert not any(elsewhere.iterdir())
+
+
 @pytest.mark.fault("wrong-spec")
 def test_a_commit_that_is_not_signed_by_an_allowed_key_is_refused(
     site: Secure, ours: Signer, other: Signer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

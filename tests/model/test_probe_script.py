@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from gpuready.base import resources
-from gpuready.base.records import MOST_OUTPUT
+from gpuready.base.records import MOST_OUTPUT, Records
 from gpuready.base.records import unmarked as records
 from gpuready.gpu.bus import FABRIC_MANAGER
 from gpuready.gpu.nvswitch import IMEX
@@ -266,13 +266,16 @@ def test_libraries_are_followed_by_one_process(run: Run, node: Node, tmp_path: P
     (tmp_path / "ld.so.conf").write_text(f"# of the driver\n{real}\n  {tmp_path}/linked/ # again\n{tmp_path}/none\n")
     (tmp_path / "ld.so.cache").touch()
     rows = "".join(f"\tlibnvidia-ml.so.1 (libc6,x86-64) => {path}/libnvidia-ml.so.1\n" for path in (apart, "/phantom"))
-    (tmp_path / "cached").write_text(f"2 libs found in cache `/etc/ld.so.cache'\n{rows}")
+    other = "\tlibc.so.6 (libc6,x86-64) => /lib/libc.so.6\n"
+    (tmp_path / "cached").write_text(f"3 libs found in cache `/etc/ld.so.cache'\n{other}{rows}")
     (tmp_path / "ldconfig").write_text(f"#!/bin/sh\ncat {tmp_path}/cached\n")
     (tmp_path / "ldconfig").chmod(0o755)
     program = f'#!/bin/sh\ncase $* in *libcuda*) echo "$#" >>{tmp_path}/calls ;; esac\nexec /usr/bin/readlink "$@"\n'
     script = node(program, "readlink").replace("=/sbin/ldconfig", f"={tmp_path}/ldconfig")
     script = script.replace("/usr/lib64 ", f"{built_in} ").replace("/etc/ld.so.c", f"{tmp_path}/ld.so.c")
-    state = parse(run(script, shell))
+    answer = run(script, shell)
+    assert Records(answer).run("ldcache") == rows, "the driver's lines only"
+    state = parse(answer)
     assert not isinstance(state.linker, Unknown)
     assert {path: to for path, to in state.linker.libs.items() if path.startswith(str(tmp_path))} == {
         **{f"{folder}/libcuda.so.1": str(whole) for folder in (real, f"{tmp_path}/linked/")},

@@ -134,9 +134,17 @@ def test_a_load_waits_until_an_interrupted_one_has_ended(tmp_path: Path, load: L
             process.communicate()
 
 
-def test_a_python_that_is_not_there_is_the_reason(tmp_path: Path) -> None:
-    found, _ = run(stress(tmp_path, "", torch="/opt/none"))
-    assert list(found) == ["refused"] and "there is no /opt/none" in node(found).unknown
+@pytest.mark.parametrize(
+    ("torch", "says"),
+    [
+        ("/opt/none", "there is no /opt/none on this node"),
+        ("/usr", "/usr is a directory: name the environment's python, such as /usr/bin/python"),
+        ("/etc/passwd", "/etc/passwd is no program: it lacks the x bit"),
+    ],
+)
+def test_a_python_that_cannot_be_run_is_the_reason(tmp_path: Path, torch: str, says: str) -> None:
+    found, _ = run(stress(tmp_path, "", torch=torch))
+    assert list(found) == ["refused"] and f"{says} (see gpu.python)" in node(found).unknown
 
 
 def test_the_program_gets_the_gpus_and_its_phases_errors_and_xids_come_back(tmp_path: Path) -> None:

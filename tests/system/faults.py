@@ -107,17 +107,38 @@ def through(hop: Machine, config: Path, known: Path) -> str:
     return f"-F {config} -o UserKnownHostsFile={known} -J gpu@{hop.address}"
 
 
-def firewall(machine: Machine, *rule: str, delete: bool = False) -> None:
-    """A rule for what the machine receives, set from outside, where no broken ssh is in the way."""
+def firewall(machine: Machine, *rule: str, chain: str = "INPUT", delete: bool = False) -> None:
+    """A rule for what the machine receives or sends, set from outside, where no broken ssh is in the way."""
     space = network.namespace(machine.name).name
-    sh("ip", "netns", "exec", space, "iptables", "-w", "-D" if delete else "-I", "INPUT", *rule)
+    sh("ip", "netns", "exec", space, "iptables", "-w", "-D" if delete else "-I", chain, *rule)
 
 
 def swallow(machine: Machine, *, packets: bool) -> None:
     """Let every packet from and to the machine vanish without a word, or no more."""
-    space = network.namespace(machine.name).name
     for chain in ("INPUT", "OUTPUT"):
-        sh("ip", "netns", "exec", space, "iptables", "-w", "-I" if packets else "-D", chain, "-j", "DROP")
+        firewall(machine, "-j", "DROP", chain=chain, delete=not packets)
+
+
+@contextmanager
+def lossy(machine: Machine, share: float) -> Iterator[Callable[[], int]]:
+    """Lose this share of the packets from and to the machine's SSH server; give how many were lost so far.
+
+    netfilter chooses them at random. netem does the same, but the kernels of many build machines lack it.
+    """
+    random = ("-m", "statistic", "--mode", "random", "--probability", str(share), "-j", "DROP")
+    rules = {chain: ("-p", "tcp", port, "22", *random) for chain, port in (("INPUT", "--dport"), ("OUTPUT", "--sport"))}
+    for chain, rule in rules.items():
+        firewall(machine, *rule, chain=chain)
+
+    def lost() -> int:
+        rows = sh("ip", "netns", "exec", network.namespace(machine.name).name, "iptables", "-w", "-nvxL").splitlines()
+        return sum(int(row.split()[0]) for row in rows if "statistic" in row)
+
+    try:
+        yield lost
+    finally:
+        for chain, rule in rules.items():
+            firewall(machine, *rule, chain=chain, delete=True)
 
 
 def cable(machine: Machine, *, plugged: bool) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab import Lab, Machine
-from tests.system.faults import extended, settled
+from tests.system.faults import extended, lossy, settled
 from tests.system.harness import Gpuready, Inventories, Result
 
 #: apt asks this before it lets dpkg begin.
@@ -135,3 +135,28 @@ def test_shards_side_by_side_are_one_run(
         assert other == one, form
     lost = joined(tmp_path / "verify1.json", tmp_path / "verify3.json", name="lost", code=4)
     assert "shard 2/3 is missing: its result was not given" in lost.host(names[2])["notes"], lost.explain()
+
+
+@pytest.mark.fault("packet-loss")
+def test_a_host_that_loses_packets_is_changed_and_verified_as_the_others(
+    four: list[Machine], gpuready: Gpuready, inventory: Inventories
+) -> None:
+    three, only = four[:3], ("--only", "ldso")
+    where = inventory(three, ldso=["/opt/driver/lib"])
+    for machine in three:
+        machine.run("mkdir -p /opt/driver/lib")
+
+    def checks(result: Result) -> list[list[tuple[str, str]]]:
+        return [[(c["id"], c["status"]) for c in result.host(m.name)["checks"]] for m in three]
+
+    with lossy(three[1], 0.05) as lost:
+        changed = gpuready("apply", "--yes", *only, inventory=where)
+        plan = gpuready("plan", *only, inventory=where, code=0)
+        verified = gpuready("verify", *only, inventory=where)
+        assert lost() > 0
+    assert outcomes(changed, three) == ["changed"] * 3, changed.explain()
+    assert outcomes(plan, three) == outcomes(verified, three) == ["ok"] * 3, verified.explain()
+    for result in (changed, plan, verified):
+        assert len({result.host(m.name)["execs"] for m in three}) == 1, "TCP repeats what is lost, and not gpuready"
+    without = gpuready("verify", *only, inventory=where)
+    assert (verified.code, checks(verified)) == (without.code, checks(without))

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from gpuready.base import window
+from gpuready.base import period, window
 
 
 @dataclass(frozen=True)
@@ -139,13 +139,10 @@ def _size(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
 def _duration(value: object) -> object:
-    """Turn ``90m`` into seconds. Digits alone are seconds."""
-    found = re.fullmatch(r"([1-9][0-9]{0,8})([smhd]?)", value) if isinstance(value, str) else None
-    return int(found[1]) * _UNITS[found[2] or "s"] if found else value
+    """Turn ``90m`` into seconds."""
+    found = period.seconds(value) if isinstance(value, str) else None
+    return value if found is None else found
 
 
 def _window(value: str) -> str:
@@ -236,7 +233,7 @@ Duration = Annotated[
         {
             "anyOf": [
                 {"type": "integer", "minimum": 1, "maximum": 30 * 86400},
-                {"type": "string", "pattern": "^[1-9][0-9]{0,8}[smhd]?$"},
+                {"type": "string", "pattern": f"^{period.FORM}$"},
             ]
         }
     ),

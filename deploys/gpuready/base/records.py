@@ -74,12 +74,18 @@ class Records:
 
     def _unpack(self, data: bytes) -> None:
         own: dict[str, str] = {}
-        for path, file in _untar(data).items():
-            if path.startswith("/P/"):
-                own[path[3:]] = file.text
-            else:
-                _bounded(path, file.text, MOST_FILE)
-                self.files[path] = file
+        try:
+            for each in members(data):
+                text = _text(each.data)
+                if each.path.startswith("/P/"):
+                    own[each.path[3:]] = text
+                else:
+                    _bounded(each.path, text, MOST_FILE)
+                    self.files[each.path] = File(
+                        text=text, mode=each.mode, uid=each.uid, gid=each.gid, mtime=each.mtime
+                    )
+        except ArchiveError as e:
+            raise ProbeError(f"the probe's files are damaged ({e})") from None
         for key, text in own.items():
             name, _, kind = key.rpartition(".")
             if kind == "text":
@@ -130,13 +136,3 @@ def _bounded(name: str, text: str, most: int) -> str:
 
 def _first(text: str) -> str:
     return next((line.strip()[:200] for line in text.splitlines() if line.strip()), "no message")
-
-
-def _untar(data: bytes) -> dict[str, File]:
-    try:
-        return {
-            each.path: File(text=_text(each.data), mode=each.mode, uid=each.uid, gid=each.gid, mtime=each.mtime)
-            for each in members(data)
-        }
-    except ArchiveError as e:
-        raise ProbeError(f"the probe's files are damaged ({e})") from None

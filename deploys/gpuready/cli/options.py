@@ -5,7 +5,6 @@
 
 import importlib
 import os
-import re
 import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,6 +15,7 @@ import click
 from click.core import ParameterSource
 
 from gpuready.base.errors import UsageError
+from gpuready.base.period import seconds
 from gpuready.cli import complete
 from gpuready.cli.main import held
 from gpuready.cli.sink import say
@@ -53,16 +53,18 @@ class Shared(click.Option):
         self.section = section
 
 
+#: Seconds of the longest period: a century.
+_LONGEST = 100 * 366 * 86400
+
+
 def period(ctx: click.Context, param: click.Parameter, value: str) -> int:
     """A time such as 12h, in seconds; 0 for an empty text."""
-    if not value:
-        return 0
-    found = re.fullmatch(r"([1-9][0-9]{0,4})([mhdw])", value)
-    if found is None:
+    found = seconds(value) if value else 0
+    if found is None or value.isdigit() or found > _LONGEST:
         raise UsageError(
             f"{param.opts[0]} {value}: not a time", remedy="minutes, hours, days or weeks, such as 30m, 12h, 30d, 8w"
         )
-    return int(found[1]) * {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}[found[2]]
+    return found
 
 
 class Verb(click.Command):

@@ -5,11 +5,12 @@ node is skipped with a reason; this follows gpud.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from enum import IntEnum
 from fnmatch import fnmatchcase
 from types import MappingProxyType
+from typing import NamedTuple
 
 from gpuready.contract.component import NotComparable
 from gpuready.model.spec import NodeSpec
@@ -34,8 +35,7 @@ class Level(IntEnum):
 STATUSES = ("pass", "warn", "fail", "skip", "unknown")
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """The result of a check. ``status`` is one of :data:`STATUSES`. ``summary`` is one line.
 
     ``because``: the check whose failure, if it fails, explains this one's; reports show this one below it.
@@ -60,9 +60,9 @@ Judge = Callable[[NodeSpec, NodeState], Verdict]
 """Returns the verdict. It may also raise EndCheck, or NotComparable (:func:`gpuready.contract.need.value`): unknown."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Check:
-    """One thing that can be wrong. ``title``: what is true if it passes, in a few words.
+    """One thing that can be wrong. ``title``: what is true if it passes, in a few words. Only itself is equal to it.
 
     ``component``: whose work it judges; empty if no component changes what it judges.
     ``gpu``: it says nothing without a GPU. ``active``: it needs the second exec.
@@ -93,8 +93,7 @@ class Check:
             return unknown(str(e))
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(NamedTuple):
     """A check's verdict on one host."""
 
     check: Check
@@ -198,20 +197,22 @@ def _one(
     if verdict.because:
         if verdict.because in done and done[verdict.because].verdict.status == "fail":
             return verdict  # the fix is that of the other check
-        verdict = replace(verdict, because="")
+        verdict = verdict._replace(because="")
     if verdict.status == "fail" and not verdict.remedy:
-        return replace(verdict, remedy=check.fix)
+        return verdict._replace(remedy=check.fix)
     return verdict
 
 
 def waived(check: Check, spec: NodeSpec, host: str, today: date, verdict: Verdict) -> Verdict:
     """Return the verdict, or a warning instead of it while the spec waives the check."""
+    if verdict.status not in ("fail", "unknown"):
+        return verdict
     mine = [w for w in spec.verify.waive if w.check == check.id and fnmatchcase(host, w.host)]
-    if not mine or verdict.status not in ("fail", "unknown"):
+    if not mine:
         return verdict
     last = max(mine, key=lambda w: w.until)
     if last.until < today:
-        return replace(verdict, summary=f"{verdict.summary} (its waiver expired on {last.until})")
+        return verdict._replace(summary=f"{verdict.summary} (its waiver expired on {last.until})")
     summary = f"waived until {last.until}: {last.reason}; {verdict.summary}"
     return warn(summary, verdict.remedy, verdict.evidence)
 

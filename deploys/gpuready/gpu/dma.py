@@ -4,6 +4,7 @@ Sources: NVIDIA's NCCL guide (GPU troubleshooting: ACS, IOMMU) and Grace CPU ben
 governor); Linux' pci_regs.h (bits of ACS and of the device control register) and its ABI of iommu_groups.
 """
 
+import functools
 import re
 
 from gpuready.contract import need
@@ -72,11 +73,17 @@ def _registers(state: NodeState) -> dict[str, dict[str, int]]:
     answer = need.answer(state, "pcie")
     if answer.rc in (124, 137):
         raise EndCheck(unknown("setpci gave no answer"))
-    found: dict[str, dict[str, int]] = {"acs": {}, "device": {}}
-    for what, address, value in _LINE.findall(answer.out):
-        found[what][address] = int(value, 16)
+    found = _parsed(answer.out)
     if not found["device"]:
         raise EndCheck(skip("no device shows its PCIe registers: a virtual machine's, or none of PCIe"))
+    return found
+
+
+@functools.lru_cache(maxsize=64)  # two checks read the same answer
+def _parsed(text: str) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {"acs": {}, "device": {}}
+    for what, address, value in _LINE.findall(text):
+        found[what][address] = int(value, 16)
     return found
 
 

@@ -142,7 +142,7 @@ def _ssh_keygen(action: str, signature: Path, signed: Path, *words: str) -> tupl
 def _from_git(wanted: Source, folder: str) -> bytes:
     if shutil.which("git") is None:
         raise InventoryError(f"{wanted.name}: git is not installed")
-    _git(wanted, folder, "init", "--quiet", "--bare")
+    _git(wanted, folder, "init", "--quiet", "--bare", "--template=")
     # A full commit is fetched by its hash, never as the name of a branch, and git checks that hash.
     _git(wanted, folder, "fetch", "--quiet", "--depth=1", "--no-tags", wanted.url, wanted.ref)
     commit = _git(wanted, folder, "rev-parse", "FETCH_HEAD^{commit}").decode().strip()
@@ -167,13 +167,22 @@ def _git(wanted: Source, folder: str, *words: str) -> bytes:
     return out
 
 
+#: What the caller's environment may say to git: about the connection, its own configuration and its log. Other
+#: variables, such as GIT_OBJECT_DIRECTORY in a hook, are about another repository.
+_CALLERS = re.compile(r"GIT_(?:ASKPASS|CONFIG_|CURL_|EXEC_PATH|HTTP_|PROXY_|SSH|SSL_|TRACE)")
+
+
 def _run_git(folder: str, *words: str) -> tuple[int, bytes, str]:
-    """Run git without prompts for a password, and without the caller's variables for another repository."""
+    """Run git in the repository in ``folder``, without prompts for a password.
+
+    GIT_DIR names it: with safe.bareRepository=explicit, git does not look for it.
+    """
     given: Mapping[str, str] = {
-        **{name: value for name, value in os.environ.items() if name not in ("GIT_DIR", "GIT_WORK_TREE")},
+        **{name: value for name, value in os.environ.items() if name[:4] != "GIT_" or _CALLERS.match(name)},
+        "GIT_DIR": folder,
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ALLOW_PROTOCOL": "https:ssh",
         "GIT_SSH_COMMAND": os.environ.get("GIT_SSH_COMMAND", "ssh -oBatchMode=yes"),
         "LC_ALL": "C",
     }
-    return run(["git", "-C", folder, *words], "git", given)
+    return run(["git", *words], "git", given)

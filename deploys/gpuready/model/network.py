@@ -5,6 +5,7 @@ bonds, bridges and VLANs; DEVTYPE in uevent; DRIVER in that of the hardware), ip
 and ipv6_route (hexadecimal, main table only), ssh(1) for SSH_CONNECTION.
 """
 
+import functools
 import ipaddress
 import re
 from typing import Annotated
@@ -14,6 +15,7 @@ from pydantic import AfterValidator, Field
 from gpuready.base.facts import Facts
 
 
+@functools.lru_cache(maxsize=1 << 12)  # each address is checked twice: here, and as a value of the model
 def _interface(text: str) -> str:
     return str(ipaddress.ip_interface(text))
 

@@ -3,6 +3,7 @@
 Formats: dpkg-query(1), systemctl(1) show, os-release(5).
 """
 
+import functools
 import re
 import shlex
 from collections.abc import Callable
@@ -36,7 +37,8 @@ def parse(lines: list[str], pause: Callable[[], None] = lambda: None) -> NodeSta
     values = _pairs(r.text("values"))
     proc = _proc(r.text("proc"))
     links = dict(v.split(" ", 1) for v in values.get("link", []) if " " in v)
-    files = {path: file.model_copy(update={"realpath": links.get(path, "")}) for path, file in r.files.items()}
+    linked = {path: r.files[path].model_copy(update={"realpath": links[path]}) for path in links if path in r.files}
+    files = r.files | linked
     one = {key: found[-1] for key, found in values.items()}
     system, devices, modules = r.run("system"), r.run("network"), r.run("modules")
     units = _units(r.run("units"), r.text("limits"))
@@ -144,6 +146,7 @@ def _proc(text: str) -> dict[str, str]:
     return {path: "".join(lines) for path, lines in found.items()}
 
 
+@functools.lru_cache(maxsize=64)  # most hosts of a fleet have the same
 def os_release(text: str) -> OS:
     values: dict[str, str] = {}
     for line in text.splitlines():

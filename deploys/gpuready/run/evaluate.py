@@ -3,6 +3,7 @@
 ``pause`` is called before each component and each check, so that the caller can serve other hosts in between.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import date
 
@@ -18,7 +19,10 @@ from gpuready.contract.permission import permissions
 from gpuready.contract.rollout import NO_SHARE, WHOLE, Member, Share, batches
 from gpuready.inventory.hosts import HostEntry
 from gpuready.model.spec import DrainByKubectl, DrainCommands
-from gpuready.result.model import CheckResult, ComponentResult, HostResult, Run, shared
+from gpuready.result.model import CheckResult, ComponentResult, HostResult, Run
+
+#: One result for equal verdicts: most hosts of a fleet have the same hundred, and memory for each adds up.
+_result = functools.lru_cache(maxsize=1 << 15)(CheckResult.of)
 
 
 def compared(
@@ -79,7 +83,7 @@ def judged(run: HostResult, plan: Plan, pause: Callable[[], None] = lambda: None
             known={} if run.reason else {f"{item.name}.config": matches(plan[item]) for item in plan.chosen},
             pause=pause,
         )
-        run.checks = [shared(CheckResult.of(verdict)) for verdict in verdicts]
+        run.checks = list(map(_result, verdicts))
 
 
 def attempted(run: HostResult, attempts: Mapping[str, Attempt]) -> None:
