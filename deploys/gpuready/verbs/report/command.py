@@ -102,13 +102,14 @@ def command(
     wanted = targets(output, forms=MATRIX_FORMATS if merge or len(documents) == 1 else _BOTH)
     on = use_color(color, sys.stdout)
     found = [_read(document, signers) for document in documents]
+    if asked is ParameterSource.COMMANDLINE:
+        _refuse_old(documents, found, max_age)
     if merge:
         from gpuready.verbs.report.merge import Document, merged
 
         found = [merged([Document(path, *each) for path, each in zip(documents, found, strict=True)])]
-    if signers is not None:
-        most = max_age if asked is ParameterSource.COMMANDLINE else None
-        _refuse(documents, found, inventory, most)
+    if inventory:
+        _refuse_other(documents, found, inventory)
     found = _chosen(found, where)
     if len(found) == 2:
         return _compare(documents, found, wanted, color=on)
@@ -241,13 +242,19 @@ def _read(path: str, signers: str | None) -> tuple[Run, int]:
         raise DocumentError(f"{path}: {e}", remedy=e.remedy) from None
 
 
-def _refuse(documents: Sequence[str], found: list[tuple[Run, int]], inventory: Sequence[str], most: int | None) -> None:
-    """Raise DocumentError if a run is older than ``most`` seconds, or is not of the specs in the inventory."""
-    from gpuready.inventory.hosts import load
-    from gpuready.verbs.report.evidence import refuse_old, refuse_other
+def _refuse_old(documents: Sequence[str], found: Sequence[tuple[Run, int]], most: int) -> None:
+    """Raise DocumentError if a run ended more than ``most`` seconds ago."""
+    from gpuready.verbs.report.evidence import refuse_old
 
-    entries = load(inventory, secrets=False).chosen if inventory else ()
+    for path, (run, _) in zip(documents, found, strict=True):
+        refuse_old(path, run, most)
+
+
+def _refuse_other(documents: Sequence[str], found: Sequence[tuple[Run, int]], inventory: Sequence[str]) -> None:
+    """Raise DocumentError if a run is not of all hosts of the inventory, with their specs."""
+    from gpuready.inventory.hosts import load
+    from gpuready.verbs.report.evidence import refuse_other
+
+    entries = load(inventory, secrets=False).chosen
     for path, (run, _) in zip(documents, found, strict=False):  # merged documents are one run
         refuse_other(path, run, entries)
-        if most is not None:
-            refuse_old(path, run, most)
