@@ -137,6 +137,7 @@ def test_report_shows_what_an_allowed_key_signed(signed: Path, ours: Signer, exi
     assert told.out == exits(0, "report", signed).out
 
 
+@pytest.mark.fault("changed-evidence")
 def test_it_refuses_what_is_changed_or_signed_by_others(
     signed: Path, ours: Signer, tmp_path: Path, exits: Exits
 ) -> None:

@@ -1,6 +1,6 @@
 """The image that Containerfile makes: built on a test machine, and run there as a user other than root.
 
-Nothing comes from a registry or package index: the base image is a small Debian with Python, and the wheels that pip installs lie in a folder.
+Nothing comes from a registry or a package index: the base is a small Debian with Python, the wheels lie in a folder.
 """
 
 import shutil
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gpuready import __version__
 from tests import release
 from tests.lab import cache, cri, host, image
 from tests.pages import ROOT
@@ -37,7 +38,7 @@ def base() -> Path:
 
     def build(into: Path) -> None:
         options = ("--quiet", "--mode=root", "--variant=minbase", f"--include={_PACKAGES}")
-        words = (*options, image.SUITES[_DISTRO], into / "base.tar", *(["-"] if sources else []))
+        words = [*options, image.SUITES[_DISTRO], str(into / "base.tar"), *(["-"] if sources else [])]
         host.sh("unshare", "--mount", "mmdebstrap", *words, stdin=sources)
 
     return cache.cached("container-base", recipe, build) / "base.tar"
@@ -64,12 +65,12 @@ def test_it_plans_a_node_over_ssh_as_another_user_than_root(fresh: Hosts, tmp_pa
     (tmp_path / "pip.conf").write_text(_PIP)
     node.put(tmp_path / "pip.conf", "/root/pip.conf")
     node.put(ROOT / "Containerfile", "/root/build/Containerfile")
-    node.put(next(tmp_path.glob("*.whl")), f"/root/build/dist/gpuready-{release.__version__}-py3-none-any.whl")
+    node.put(next(tmp_path.glob("*.whl")), f"/root/build/dist/gpuready-{__version__}-py3-none-any.whl")
     node.sh(_BUILD)
     found = node.run(f"{_RUN} --entrypoint sh gpuready -c 'id; gpuready --version; command -v ssh-keygen'").stdout
     user, version, _ = found.splitlines()
     assert user.startswith("uid=1000(gpuready) gid=0(root)")
-    assert version.startswith(f"gpuready {release.__version__}, pyinfra ")
+    assert version.startswith(f"gpuready {__version__}, pyinfra ")
 
     inventory = yaml.safe_load(node.where().read_text("utf-8"))
     key = Path(inventory["all"]["vars"]["ansible_ssh_private_key_file"])
