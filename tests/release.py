@@ -1,4 +1,6 @@
-"""./dev release DIR: all files of a release, made from the last commit. The same commit gives the same bytes.
+"""./dev release DIR [BASE]: all files of a release, made from the last commit. The same commit gives the same bytes.
+
+With BASE, podman also makes the image, on this base image: see Containerfile.
 
 The times in them are the commit's (SOURCE_DATE_EPOCH). Hashes are compared with the same Python, platform and tools:
 the zipapp holds compiled wheels, and the wheel names the version of hatchling.
@@ -6,6 +8,7 @@ the zipapp holds compiled wheels, and the wheel names the version of hatchling.
 
 import datetime
 import hashlib
+import html
 import json
 import os
 import re
@@ -15,7 +18,9 @@ import sys
 import sysconfig
 import tempfile
 import uuid
+import zipfile
 from collections.abc import Iterator
+from email import message_from_string
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 from typing import Any
@@ -36,8 +41,8 @@ OWNER = "OWNER:"
 
 def main(argv: list[str]) -> int:
     """Write the files, and say what is left to do."""
-    if len(argv) != 1 or argv[0].startswith("-"):
-        print("usage: ./dev release DIR", file=sys.stderr)
+    if len(argv) not in (1, 2) or argv[0].startswith("-"):
+        print("usage: ./dev release DIR [BASE]", file=sys.stderr)
         return 64
     out = Path(argv[0]).resolve()
     if out.exists() and any(out.iterdir()):
@@ -58,6 +63,7 @@ def main(argv: list[str]) -> int:
         install(site, "--no-deps", next(out.glob("*.whl")))
         zipapp(site, out)
         bom = json.dumps(sbom(epoch, site, lock.read_text("utf-8")), indent=1)
+        print(f"release: {image(source / 'Containerfile', out, epoch, *argv[1:])}", file=sys.stderr)
     (out / f"gpuready-{__version__}.cdx.json").write_text(f"{bom}\n", "utf-8")
     index(out)
     sums(out)
@@ -105,14 +111,16 @@ def sbom(epoch: int, site: Path, lock: str = LOCK) -> dict[str, Any]:
     """The locked requirements in the form of CycloneDX 1.6; ``site``, where they are installed, has their licences."""
     found = {canonicalize_name(each.metadata["Name"]): each for each in distributions(path=[str(site)])}
     own = {"type": "application", **_component("gpuready", __version__, found)}
-    pins = [(Requirement(text), needed) for text, _, needed in PIN.findall(lock)]
+    pins = [(Requirement(text), hashes, needed) for text, hashes, needed in PIN.findall(lock)]
     components, needs = [], {own["bom-ref"]: set[str]()}
-    for pin, _ in pins:
+    for pin, hashes, _ in pins:
         one = {"type": "library", **_component(pin.name, str(pin.specifier).removeprefix("=="), found)}
         one |= {"properties": [{"name": "python:marker", "value": str(pin.marker)}]} if pin.marker else {}
+        digests = [{"alg": "SHA-256", "content": each} for each in re.findall(r"--hash=sha256:(\w+)", hashes)]
+        one["externalReferences"] = [{"type": "distribution", "url": one["purl"], "hashes": digests}]
         components.append(one)
         needs[one["bom-ref"]] = set()
-    for (_, needed), one in zip(pins, components, strict=True):
+    for (*_, needed), one in zip(pins, components, strict=True):
         for name in re.findall(r"(?:^ |#   )([\w.-]+)", needed):
             for each in (own, *components):
                 if each["name"] == name:
@@ -150,10 +158,30 @@ def _licences(installed: Distribution) -> Iterator[dict[str, Any]]:
 def index(out: Path) -> None:
     """A package index (PEP 503) of the sdist and the wheel: any web server can serve the folder."""
     files = sorted([*out.glob("*.whl"), *out.glob("*.tar.gz")])
-    links = "".join(f'<a href="../../{file.name}#sha256={_sha256(file)}">{file.name}</a><br>\n' for file in files)
+    with zipfile.ZipFile(next(out.glob("*.whl"))) as wheel:
+        metadata = next(wheel.read(name).decode() for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    python = html.escape(message_from_string(metadata)["Requires-Python"])
+    links = "".join(
+        f'<a href="../../{file.name}#sha256={_sha256(file)}" data-requires-python="{python}">{file.name}</a><br>\n'
+        for file in files
+    )
     page = out / "simple" / "gpuready" / "index.html"
     page.parent.mkdir(parents=True)
     page.write_text(f"<!DOCTYPE html>\n<title>gpuready</title>\n{links}", "utf-8")
+
+
+def image(file: Path, out: Path, epoch: int, base: str = "") -> str:
+    """Make the image gpuready:VERSION of the wheel. Return what was made, or why nothing was."""
+    if not base:
+        return "no image: give its base, IMAGE@sha256:DIGEST"
+    if shutil.which("podman") is None:
+        return "no image: podman is not installed"
+    name = f"gpuready:{__version__}"
+    words = ("--timestamp", str(epoch), "--build-arg", f"BASE={base}", "-t", name, "-f", file, out)
+    done = subprocess.run(["podman", "build", "--quiet", *words], capture_output=True, text=True, check=False)
+    if done.returncode:
+        return f"no image: podman build: {done.stderr.strip()}"
+    return f"the image {name} is {done.stdout.strip()}"
 
 
 def sums(out: Path) -> None:

@@ -109,6 +109,10 @@ class Signer:
         words = ["ssh-keygen", "-q", "-Y", "sign", "-n", namespace, "-f", str(self.key)]
         return subprocess.run(words, input=data, check=True, capture_output=True).stdout
 
+    def beside(self, path: Path, namespace: str = "gpuready") -> None:
+        """Write the signature of a file to FILE.sig."""
+        path.with_name(f"{path.name}.sig").write_bytes(self.sign(path.read_bytes(), namespace))
+
     def commit(self, repository: Path, signed: bool = True, **files: str) -> str:
         """Commit these files to a repository, which may be new, and return the commit."""
         env = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}

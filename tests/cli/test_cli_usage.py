@@ -60,7 +60,7 @@ USAGE: tuple[tuple[list[str], str], ...] = (
     (["launch", "slurm", "--limit", "gpu01"], "-i is missing"),
     (["render", "gpu-operator", "-e", "hardware.gpus=8"], "-i is missing"),
     (["explain", "memlock", "--limit", "gpu01"], "explain reads no host without -i"),
-    (["report", "RESULT", "--max-age", "1m"], "--max-age is for a directory or URL"),
+    (["report", "RESULT", "--max-age", "1m"], "--max-age needs a directory or URL"),
     (["apply", "--check"], "fix:     gpuready plan shows what apply would change"),
     (["plan", "-u", "root"], "fix:     -e ansible_user=NAME"),
     (["apply", "-f", "5"], "fix:     --parallel NUMBER"),

@@ -68,7 +68,7 @@ mkdir -p /etc/yum.repos.d /etc/pki/rpm-gpg
 
 def root_image(distro: str) -> Path:
     """The cached root directory of a distribution."""
-    sources = _sources(distro)
+    sources = archive_lines(distro)
     options = _options(distro)
     recipe = {"options": options, "sources": sources, "customise": _CUSTOMISE, "architecture": host.architecture()}
     if distro == DNF:
@@ -108,7 +108,7 @@ def _options(distro: str) -> list[str]:
     ]
 
 
-def _sources(distro: str) -> str | None:
+def archive_lines(distro: str) -> str | None:
     """A sources.list for the distribution on the host's own mirror; None lets mmdebstrap take its default."""
     found = host.archives()
     if found is None:

@@ -217,7 +217,9 @@ def test_the_task_of_the_guide_counts_what_changed(ansible: Ansible) -> None:
 
 
 def test_the_guides_playbooks_are_valid(ansible: Ansible) -> None:
-    for number, text in enumerate(blocks(PAGE, "yml")):
+    """But for the one whose modules are another collection's: see test_container.py."""
+    valid = [text for text in blocks(PAGE, "yml") if "awx.awx." not in text]
+    for number, text in enumerate(valid):
         (ansible.folder / f"guide-{number}.yml").write_text(text)
         ansible("ansible-playbook", "-i", "hosts.yaml", "--syntax-check", f"guide-{number}.yml")
-    assert len(blocks(PAGE, "yml")) == 3
+    assert len(valid) == 4

@@ -11,6 +11,7 @@ import tarfile
 import zipfile
 from collections.abc import Iterator
 from email import message_from_string
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -116,6 +117,8 @@ def test_pip_installs_it_from_the_index(built: Path, tmp_path: Path) -> None:
     release.sums(out)
     assert subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=out, check=False).returncode == 0
     assert len((out / "SHA256SUMS").read_text().splitlines()) == 3
+    page = (out / "simple/gpuready/index.html").read_text()
+    assert page.count('data-requires-python="&lt;3.14,&gt;=3.10"') == 2
     environment = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     python = environment / "bin" / "python"
@@ -160,8 +163,29 @@ def test_the_sbom_lists_each_pin_and_what_needs_it(site: Path, epoch: int) -> No
     assert {each.name.replace("_", "-") for each in wanted} <= names[own["bom-ref"]]
     (cffi,) = (each for ref, each in names.items() if ref.startswith("pkg:pypi/cffi@"))
     assert cffi == {"pycparser"}
+    hashed = [each["hashes"] for one in components for each in one["externalReferences"]]
+    assert sum(map(len, hashed)) == release.LOCK.count("--hash=sha256:") and all(hashed)
+    assert hashed[0][0] == {"alg": "SHA-256", "content": re.findall(r"--hash=sha256:(\w+)", release.LOCK)[0]}
     marked = [each["properties"][0]["value"] for each in components if "properties" in each]
     assert marked == [str(pin.marker) for pin in pins if pin.marker]
+
+
+def test_the_image_of_a_release_is_made_on_a_base_with_podman_or_it_says_why_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, epoch: int
+) -> None:
+    made = partial(release.image, ROOT / "Containerfile", tmp_path, epoch)
+    assert made().startswith("no image: give its base")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert made("base") == "no image: podman is not installed"
+    podman = tmp_path / "podman"
+    podman.write_text('#!/bin/sh\necho "$*"\n')
+    podman.chmod(0o755)
+    assert made("base").endswith(
+        f"build --quiet --timestamp {epoch} --build-arg BASE=base -t gpuready:{release.__version__} "
+        f"-f {ROOT}/Containerfile {tmp_path}"
+    )
+    podman.write_text("#!/bin/sh\necho no such image >&2; exit 125\n")
+    assert made("base") == "no image: podman build: no such image"
 
 
 def test_one_place_is_left_to_the_owner() -> None:

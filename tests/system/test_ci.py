@@ -1,5 +1,6 @@
 """The action for GitHub on a test machine, with host keys in a file and the SSH key from a secret."""
 
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import yaml
 
 from tests.command import gpuready
 from tests.pages import ROOT, blocks, commands
+from tests.secure import Signer
 from tests.system.host import Hosts
 
 PAGE = ROOT / "docs/guides/ci.md"
@@ -34,7 +36,8 @@ def test_the_action_verifies_with_pinned_host_keys_and_a_key(shared: Hosts, tmp_
     assert gpuready(*trust.argv, "--yes", cwd=tmp_path, env=home).returncode == 0
     assert node.address in (tmp_path / "known_hosts").read_text()
     step = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))["runs"]["steps"][1]["run"]
-    home |= {"RUNNER_TEMP": str(tmp_path), "GITHUB_OUTPUT": str(tmp_path / "output"), "ARGUMENTS": ""}
+    home |= {"RUNNER_TEMP": str(tmp_path), "GITHUB_OUTPUT": str(tmp_path / "output")}
+    home |= {"ARGUMENTS": "--output intoto:evidence.json"}
     home |= {"GITHUB_STEP_SUMMARY": str(tmp_path / "summary"), "INVENTORY": "hosts.yaml", "SSH_KEY": key}
 
     def run() -> subprocess.CompletedProcess[str]:
@@ -44,6 +47,20 @@ def test_the_action_verifies_with_pinned_host_keys_and_a_key(shared: Hosts, tmp_
     done = run()
     assert done.returncode == 0, done.stdout + done.stderr
     assert "0 GPU checks" in (tmp_path / "summary").read_text()
+
+    signer = Signer(tmp_path, "ci")
+    signer.beside(tmp_path / "evidence.json")
+    report = ("report", "evidence.json", "--check-signature", signer.allowed, "-i", "hosts.yaml", "--max-age", "1d")
+    done = gpuready(*report, cwd=tmp_path)
+    assert done.returncode == 0 and "evidence.json: signed by ci@example.com" in done.stderr, done.stderr
+    found = json.loads((tmp_path / "evidence.json").read_text())
+    assert [each["name"] for each in found["subject"]] == [node.name] and found["predicate"]["result"] == "WARNED"
+    assert f"{node.name}.component.docker" in found["predicate"]["passedTests"]
+    inventory["all"]["vars"]["gpuready"] = {**mine["gpuready"], "hardware": {"gpus": 8}}
+    (tmp_path / "hosts.yaml").write_text(yaml.safe_dump(inventory))
+    done = gpuready(*report, cwd=tmp_path)
+    assert done.returncode == 5 and f"{node.name} was verified with another spec" in done.stderr, done.stderr
+
     (tmp_path / "known_hosts").write_text("")
     done = run()
     assert done.returncode == 4 and "::error " in done.stdout, done.stdout + done.stderr

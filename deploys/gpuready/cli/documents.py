@@ -13,10 +13,19 @@ _MOST = 500_000_000
 
 def read_json(path: str, error: type[GpureadyError], remedy: str) -> Any:
     """The value in a file; ``-`` is stdin. Raises ``error``."""
+    return from_json(path, read_data(path, error), error, remedy)
+
+
+def read_data(path: str, error: type[GpureadyError]) -> bytes:
+    """The content of a file; ``-`` is stdin. Raises ``error``."""
     try:
-        data = read_stream(sys.stdin.buffer, _MOST) if path == "-" else read_file(path, _MOST)
+        return read_stream(sys.stdin.buffer, _MOST) if path == "-" else read_file(path, _MOST)
     except (OSError, ValueError) as e:
         raise error(f"{path}: cannot be read: {reason(e)}") from None
+
+
+def from_json(path: str, data: bytes, error: type[GpureadyError], remedy: str) -> Any:
+    """The value in the content of a file. Raises ``error``."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as e:

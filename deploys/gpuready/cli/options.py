@@ -19,7 +19,7 @@ from gpuready.base.period import seconds
 from gpuready.cli import complete
 from gpuready.cli.main import held
 from gpuready.cli.sink import say
-from gpuready.result.formats import FORMATS, LISTING_FORMATS, MATRIX_FORMATS, VARIABLE_FORMATS
+from gpuready.result.formats import EVIDENCE_FORMATS, FORMATS, LISTING_FORMATS, MATRIX_FORMATS, VARIABLE_FORMATS
 
 F = TypeVar("F", bound=Callable[..., Any])
 #: The names of the classes of disruption, in their order; a test holds them.
@@ -315,6 +315,7 @@ hosts = _all(*_HOSTS)
 inventory_options = _all(*_SHARDED, output(LISTING_FORMATS))
 #: For the verbs that connect and compare.
 run_options = _all(*_SHARDED, _OUTPUT, _HISTORY, *_COMPONENTS, *_REACH, *_WORKERS)
+verify_options = _all(*_SHARDED, output(EVIDENCE_FORMATS), _HISTORY, *_COMPONENTS, *_REACH, *_WORKERS)
 consent_options = _all(*_CONSENT)
 change_options = _all(*_CONSENT, _MAX_FAIL, _AFTER_BATCH, _WAIT_LOCK)
 #: For the verbs that read the nodes, and know no components.

@@ -32,7 +32,7 @@ from gpuready.result.text import Painter, one_line, printable
 if TYPE_CHECKING:
     from gpuready.result.model import Run
 
-_FOR_MACHINES = ("json", "jsonl", "junit", "csv", "svg", "html", "github", "gitlab", "human")
+_FOR_MACHINES = ("json", "jsonl", "junit", "intoto", "csv", "svg", "html", "github", "gitlab", "human")
 #: Without a host these have nothing to show on stdout: stderr names the error.
 _SHOW_HOSTS = ("human", "html", "svg", "csv")
 #: Verbs whose failures GPUREADY_HISTORY keeps, too: they do nothing without nodes.

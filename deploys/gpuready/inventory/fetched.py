@@ -21,6 +21,7 @@ from gpuready.base.child import environment
 from gpuready.base.errors import InventoryError, UsageError, brief
 from gpuready.base.files import why_not
 from gpuready.inventory.programs import run
+from gpuready.inventory.signatures import SIGN, SignatureError, signer
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _HTTPS, _GIT = "https://", ("git+https://", "git+ssh://")
@@ -28,8 +29,6 @@ _REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 #: The server would take it for the name of a branch.
 _SHORT = re.compile(r"[0-9a-f]{7,39}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-#: The namespace of signatures; one that was made for another purpose does not count.
-NAMESPACE = "gpuready"
 FORMS = "https://HOST/FILE#sha256=HEX, https://HOST/FILE#signers=FILE or git+https://HOST/REPO@REF#path=FILE"
 
 
@@ -108,35 +107,18 @@ def _get(url: str, folder: str) -> bytes:
 
 
 def _check_signature(wanted: Source, data: bytes, folder: str) -> None:
-    signature, signed = Path(folder, "sig"), Path(folder, "data")
-    signature.write_bytes(_get(_signature(wanted.url), folder))
-    signed.write_bytes(data)
-    signers = str(Path(wanted.signers).expanduser())
-    code, names, _ = _ssh_keygen("find-principals", signature, signed, "-f", signers)
-    said = ""
-    for principal in () if code else names.decode(errors="replace").splitlines():
-        code, _, said = _ssh_keygen("verify", signature, signed, "-f", signers, "-I", principal)
-        if not code:
-            return
-    _, _, other = _ssh_keygen("check-novalidate", signature, signed)
-    raise InventoryError(
-        f"{wanted.name}: expected a signature by a key in {wanted.signers}, got: {brief(said or other)}",
-        remedy=f"sign it: ssh-keygen -Y sign -n {NAMESPACE} -f KEY FILE",
-    )
+    signature = _get(_signature(wanted.url), folder)
+    try:
+        signer(data, signature, Path(wanted.signers).expanduser())
+    except SignatureError as e:
+        raise InventoryError(
+            f"{wanted.name}: expected a signature by a key in {wanted.signers}, got: {e}", remedy=f"sign it: {SIGN}"
+        ) from None
 
 
 def _signature(url: str) -> str:
     path, question, query = url.partition("?")
     return f"{path}.sig{question}{query}"
-
-
-def _ssh_keygen(action: str, signature: Path, signed: Path, *words: str) -> tuple[int, bytes, str]:
-    """Return exit code, stdout and message. check-novalidate says whose signature it is."""
-    given = ["ssh-keygen", "-Y", action, "-s", str(signature), *words]
-    if action != "find-principals":
-        given += ["-n", NAMESPACE]
-    code, out, err = run(given, "ssh-keygen", stdin=signed)
-    return code, out, err or out.decode(errors="replace")
 
 
 def _from_git(wanted: Source, folder: str) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpuready.base.part import Count, Part
@@ -22,6 +22,7 @@ _ENGINES = {
 }
 _GPU = "<gpu id="
 _MODEL = re.compile(r"<product_name>([^<]*)</product_name>")
+_UUID = re.compile(r"<uuid>(GPU-[^<]*)</uuid>")
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class NodeFacts(Part):
     """The version of the NVIDIA Container Toolkit."""
     engines: dict[str, str] = field(default_factory=dict)
     """The container engines on the node, each with its version; empty: the version is unknown."""
+    uuids: tuple[str, ...] = ()
+    """The UUIDs of the GPUs, as nvidia-smi lists them."""
 
     @classmethod
     def of(cls, state: NodeState) -> NodeFacts:
@@ -64,6 +67,7 @@ class NodeFacts(Part):
             state.os.name,
             toolkit_version(installed, commands),
             engines,
+            tuple(dict.fromkeys(_UUID.findall(smi))),
         )
 
     @property
@@ -91,7 +95,7 @@ class NodeFacts(Part):
 
 
 #: The keys that hosts can be found by; the name of an engine is one, too.
-KEYS = tuple("engine" if each.name == "engines" else each.name for each in fields(NodeFacts))
+KEYS = ("driver", "gpu", "gpus", "kernel", "os", "toolkit", "engine")
 #: The columns of a table of facts.
 HEAD = ("GPUs", "Driver", "Kernel", "OS", "Toolkit", "Engines")
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
     """``run`` in one of its part's formats, ending in a newline; colours are human's."""
+    if form == "intoto":
+        from gpuready.result.statement import statement
+
+        return _json(statement(run, code)) + "\n"
     if form not in FORMATS:
         return run.part.rendered(run, form)
     if form == "human":

@@ -33,6 +33,9 @@ can be read, even if they report failures; with --merge it is that of the whole 
 A directory or a URL has the results of nodes that pull their spec (gpuready render pull). report shows them as one
 result, with the exit code of one run. A node that has not reported for --max-age is unreachable.
 
+--check-signature checks the signature of each file first, FILE.sig as ssh-keygen -Y sign -n gpuready writes it. With
+-i, every host must have been verified with the spec it has there; with --max-age, the result must not be older.
+
 --where shows only hosts with this fact. 580 finds driver 580.95.05, and != finds the hosts without it. none finds those
 that have nothing of the kind. The keys are driver, gpu, gpus, kernel, os, toolkit, engine, and each engine (docker,
 containerd, cri-o). The exit code in the result is that of these hosts. It can be 2 (--detailed-exitcode) only if that
@@ -46,6 +49,7 @@ of the whole run is 2. Results of fabric are about pairs of hosts, so --where do
   gpuready report --merge shard-*.json --output junit:report.xml
   gpuready report result.json --where driver!=580 --where gpu=H200
   gpuready report s3://bucket/fleet -i hosts.yaml --max-age 2h
+  gpuready report evidence.json --check-signature allowed_signers -i hosts.yaml --max-age 1d
 """
 _BOTH = ("human", "json", "html")
 #: The most files without a node's name that the notes list.
@@ -56,9 +60,13 @@ _NAMED = 20
 @click.argument("documents", metavar="RESULT.json...|DIR_OR_URL", nargs=-1, required=True, shell_complete=files)
 @click.option("--merge", is_flag=True, help="Join the results of all shards of one run (--shard) into its result.")
 @click.option("-i", "--inventory", multiple=True, metavar="INVENTORY", shell_complete=inventories,
-              help="With DIR_OR_URL: the nodes that should report, by hostname. Repeatable.")  # fmt: skip
+              help="With DIR_OR_URL: the nodes that should report, by hostname. With --check-signature: the specs that "
+              "must have been verified. Repeatable.")  # fmt: skip
 @click.option("--max-age", callback=period, default="3h", show_default=True, metavar="TIME",
-              help="With DIR_OR_URL: a node without a newer result is unreachable.")  # fmt: skip
+              help="With DIR_OR_URL: a node without a newer result is unreachable. With --check-signature: refuse an "
+              "older result, if given.")  # fmt: skip
+@click.option("--check-signature", "signers", metavar="ALLOWED_SIGNERS", shell_complete=files,
+              help="Refuse a file without a signature by a key in this file, as in ssh-keygen(1).")  # fmt: skip
 @click.option("--where", multiple=True, metavar="KEY=VALUE", help="Only hosts with this fact. Repeatable: all apply.")
 @output(MATRIX_FORMATS)
 @COLOR
@@ -67,20 +75,23 @@ def command(
     merge: bool,
     inventory: tuple[str, ...],
     max_age: int,
+    signers: str | None,
     where: tuple[str, ...],
     output: tuple[str, ...],
     color: str,
 ) -> int:
     here = any(map(_is_place, documents))
+    if signers is not None and (here or "-" in documents):
+        raise UsageError("--check-signature needs files: the signature of FILE is in FILE.sig")
     if here and merge:
         raise UsageError("--merge joins documents; a directory or URL is one result anyway", remedy="leave out --merge")
     asked = click.get_current_context().get_parameter_source("max_age")
-    if not here and asked is ParameterSource.COMMANDLINE:
-        raise UsageError("--max-age is for a directory or URL with the results of nodes")
+    if not here and signers is None and asked is ParameterSource.COMMANDLINE:
+        raise UsageError("--max-age needs a directory or URL with the results of nodes, or --check-signature")
     if here:
         return _gather(documents, inventory, max_age, where, output, color)
-    if inventory:
-        raise UsageError("-i needs a directory or a URL with the results of nodes")
+    if inventory and signers is None:
+        raise UsageError("-i needs a directory or a URL with the results of nodes, or --check-signature")
     if documents.count("-") > 1:
         raise UsageError("only one of the documents can be stdin")
     if len(documents) > 2 and not merge:
@@ -90,11 +101,15 @@ def command(
         )
     wanted = targets(output, forms=MATRIX_FORMATS if merge or len(documents) == 1 else _BOTH)
     on = use_color(color, sys.stdout)
-    found = [_read(document) for document in documents]
+    found = [_read(document, signers) for document in documents]
+    if asked is ParameterSource.COMMANDLINE:
+        _refuse_old(documents, found, max_age)
     if merge:
         from gpuready.verbs.report.merge import Document, merged
 
         found = [merged([Document(path, *each) for path, each in zip(documents, found, strict=True)])]
+    if inventory:
+        _refuse_other(documents, found, inventory)
     found = _chosen(found, where)
     if len(found) == 2:
         return _compare(documents, found, wanted, color=on)
@@ -208,13 +223,38 @@ def _compare(
     return write([(each, shown[each.form](each)) for each in wanted], 0)
 
 
-def _read(path: str) -> tuple[Run, int]:
-    from gpuready.cli.documents import read_json
+def _read(path: str, signers: str | None) -> tuple[Run, int]:
+    """Return the run of a document, or of the one in an in-toto statement; with ``signers``, only a signed one."""
+    from gpuready.cli.documents import from_json, read_data
     from gpuready.cli.parts import parts
     from gpuready.result.document import DocumentError, read
+    from gpuready.result.statement import result_of
 
-    found = read_json(path, DocumentError, "a result document is what --output json:PATH writes")
+    data = read_data(path, DocumentError)
+    if signers is not None:
+        from gpuready.verbs.report.evidence import signed_by
+
+        complain(f"{one_line(path)}: signed by {one_line(signed_by(path, data, signers))}\n")
+    found = from_json(path, data, DocumentError, "a result document is what --output json:PATH writes")
     try:
-        return read(found, parts())
+        return read(result_of(found), parts())
     except DocumentError as e:
         raise DocumentError(f"{path}: {e}", remedy=e.remedy) from None
+
+
+def _refuse_old(documents: Sequence[str], found: Sequence[tuple[Run, int]], most: int) -> None:
+    """Raise DocumentError if a run ended more than ``most`` seconds ago."""
+    from gpuready.verbs.report.evidence import refuse_old
+
+    for path, (run, _) in zip(documents, found, strict=True):
+        refuse_old(path, run, most)
+
+
+def _refuse_other(documents: Sequence[str], found: Sequence[tuple[Run, int]], inventory: Sequence[str]) -> None:
+    """Raise DocumentError if a run is not of all hosts of the inventory, with their specs."""
+    from gpuready.inventory.hosts import load
+    from gpuready.verbs.report.evidence import refuse_other
+
+    entries = load(inventory, secrets=False).chosen
+    for path, (run, _) in zip(documents, found, strict=False):  # merged documents are one run
+        refuse_other(path, run, entries)

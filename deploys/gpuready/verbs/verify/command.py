@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpuready.base.errors import UsageError
-from gpuready.cli.options import STATE, HostVerb, Number, run_options
+from gpuready.cli.options import STATE, HostVerb, Number, verify_options
 
 if TYPE_CHECKING:
     from gpuready.model.spec import NodeSpec
@@ -22,13 +22,14 @@ _HELP = """Compare every node with its spec, and test that it works.
   gpuready verify -i hosts.yaml --output human --output junit:report.xml
   gpuready verify -i hosts.yaml --passive
   gpuready verify -i hosts.yaml --state states.json
+  gpuready verify -i hosts.yaml --output human --output intoto:evidence.json    a statement that can be signed
   gpuready verify -i hosts.yaml --level stress --seconds 60    load and measure every idle GPU
   gpuready stress -i hosts.yaml                                the same: short for verify --level stress
 """
 
 
 @click.command("verify", cls=HostVerb, help=_HELP)
-@run_options
+@verify_options
 @STATE
 @click.option("--passive", is_flag=True, help="Judge only what the probe reads; run no active tests.")
 @click.option("--level", type=click.Choice(["config", "effective", "smoke", "stress"]),
@@ -51,6 +52,8 @@ def command(state: str | None, passive: bool, level: str | None, seconds: int | 
     if level and not stress:
         given["extra_vars"] = (*given["extra_vars"], (f"verify.level={level}", "--level"))
     wanted = request("verify", **given)
+    if state is not None and any(target.form == "intoto" for target in wanted.outputs):
+        raise UsageError("--output intoto is about nodes, and --state is a recording: leave out one of them")
     if stress:
         run = online(wanted, using=Work("gpuready.verbs.verify.stress:load", {"seconds": seconds or SECONDS}))
     else:

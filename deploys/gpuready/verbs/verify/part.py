@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from gpuready.gpu.stress_figures import Gpu, margin
 from gpuready.result.findings import Changed
+from gpuready.result.formats import EVIDENCE_FORMATS
 from gpuready.result.model import CheckResult, HostResult, Run, VerbPart
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ PART = VerifyPart(
         "verify": (dict[str, Any], "verify --level stress: what verify in the spec says, without defaults."),
     },
     compares={"figure": "GPUs under load"},
+    formats=EVIDENCE_FORMATS,
 )
 
 

@@ -1,0 +1,52 @@
+"""SSH signatures, as ``ssh-keygen -Y sign -n gpuready`` writes them, by a key in a file of allowed signers.
+
+Source: ssh-keygen(1).
+"""
+
+import tempfile
+from pathlib import Path
+
+from gpuready.base.errors import brief
+from gpuready.inventory.programs import run
+
+#: The namespace of signatures; one that was made for another purpose does not count.
+NAMESPACE = "gpuready"
+SIGN = f"ssh-keygen -Y sign -n {NAMESPACE} -f KEY FILE"
+
+#: Parts of messages of ssh-keygen, and what they mean.
+_MEANING = {
+    "incorrect signature": "the file was changed after it was signed",
+    "namespace does not match": f"one for another namespace than {NAMESPACE}",
+}
+
+
+class SignatureError(ValueError):
+    """The signature does not count. The message says what it is instead."""
+
+
+def signer(data: bytes, signature: bytes, signers: Path) -> str:
+    """Return who signed ``data``, by the name in ``signers``. Raises SignatureError, and InventoryError."""
+    with tempfile.TemporaryDirectory(prefix="gpuready-") as folder:
+        given, signed = Path(folder, "sig"), Path(folder, "data")
+        given.write_bytes(signature)
+        signed.write_bytes(data)
+        words = ("-s", str(given), "-n", NAMESPACE)
+        # Whose signature it is, and whether it fits at all; only then who is allowed.
+        code, said = _ssh_keygen(signed, "check-novalidate", *words)
+        if code:
+            raise SignatureError(next((text for part, text in _MEANING.items() if part in said), brief(said)))
+        key = said.partition(" with ")[2]
+        code, said = _ssh_keygen(signed, "find-principals", "-s", str(given), "-f", str(signers))
+        if code:
+            raise SignatureError(brief(said) if "key " in said else f"one by another key: {brief(key)}")
+        for principal in said.splitlines():
+            code, why = _ssh_keygen(signed, "verify", *words, "-f", str(signers), "-I", principal)
+            if not code:
+                return principal
+        raise SignatureError(brief(why))
+
+
+def _ssh_keygen(signed: Path, action: str, *words: str) -> tuple[int, str]:
+    """Return the exit code, and the message or stdout."""
+    code, out, err = run(["ssh-keygen", "-Y", action, *words], "ssh-keygen", stdin=signed)
+    return code, err if code and err else out.decode(errors="replace")

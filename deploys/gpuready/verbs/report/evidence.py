@@ -1,0 +1,58 @@
+"""``gpuready report --check-signature``: who signed a result, and whether it is of these specs and new enough."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuready.base.errors import UsageError
+from gpuready.base.files import read_file, reason, why_not
+from gpuready.contract.node_record import seconds, spec_hash
+from gpuready.inventory.hosts import HostEntry
+from gpuready.inventory.signatures import SIGN, SignatureError, signer
+from gpuready.result.document import DocumentError
+from gpuready.result.model import Run
+
+#: Bytes of a signature; it has about 300.
+_MOST = 100_000
+
+
+def signed_by(path: str, data: bytes, signers: str) -> str:
+    """Return who signed the content of ``path``, by ``path.sig``. Raises DocumentError and UsageError."""
+    allowed = Path(signers).expanduser()
+    if why := why_not(allowed):
+        raise UsageError(f"--check-signature {signers}: {why}", remedy="name the file of allowed signers")
+    try:
+        signature = read_file(f"{path}.sig", _MOST)
+    except (OSError, ValueError) as e:
+        raise DocumentError(f"{path}.sig: cannot be read: {reason(e)}", remedy=f"sign the result: {SIGN}") from None
+    try:
+        return signer(data, signature, allowed)
+    except SignatureError as e:
+        raise DocumentError(
+            f"{path}: expected a signature by a key in {signers}, got: {e}",
+            remedy="do not use the result; if you changed or signed it yourself, run verify again, and sign what it "
+            "writes with an allowed key",
+        ) from None
+
+
+def refuse_other(path: str, run: Run, entries: Sequence[HostEntry]) -> None:
+    """Raise DocumentError if the run is not of all these hosts with these specs."""
+    found = {host.name: host.spec for host in run.hosts}
+    for entry in entries:
+        spec = found.get(entry.name)
+        if spec != spec_hash(entry.spec):
+            why = "was verified with another spec" if spec else "was not verified"
+            raise DocumentError(
+                f"{path}: {entry.name} {why}",
+                remedy="give -i the inventory that was verified, or verify these hosts again",
+            )
+
+
+def refuse_old(path: str, run: Run, most: int) -> None:
+    """Raise DocumentError if the run ended more than ``most`` seconds ago."""
+    try:
+        ended = seconds(run.ended or "")
+    except ValueError:
+        raise DocumentError(f"{path}: the time is missing") from None
+    if ended < time.time() - most:
+        raise DocumentError(f"{path}: the result is from {run.ended}, older than --max-age", remedy="run verify again")
