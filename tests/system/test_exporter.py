@@ -41,7 +41,7 @@ def value(node: Machine, expression: str) -> str | None:
 def scraped(node: Machine, config: str) -> None:
     """Prometheus is started anew with that configuration, scrapes each second, and has no series of before.
 
-    Debian's own configuration scrapes localhost:9100 as well, each 15 seconds: a second series of each metric, at times.
+    Debian's own configuration scrapes localhost:9100 as well, each 15 seconds: at times a second series of a metric.
     """
     settings = f"global: {{scrape_interval: 1s, evaluation_interval: 1s}}\nrule_files: [/root/rules.yml]\n{config}"
     node.run("cat >/root/rules.yml", stdin=prometheus.rules())
