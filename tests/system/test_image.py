@@ -81,7 +81,7 @@ def test_an_image_of_a_chroot_is_finished_at_its_first_boot(unbooted: Host) -> N
     document = made(node)
     image = document["hosts"]["@local"]
     assert (document["exit_code"], image["outcome"], image["checks"]) == (0, "changed", []), document
-    assert {"devices", "cdi", "nccl", "reconverge"} <= set(image["image"]["pending"])
+    assert {"devices", "cdi", "nccl", "reconverge"} <= set(image["first_boot"]["pending"])
     changed = {item["name"] for item in image["components"] if item["changed"]}
     assert {"repository", "toolkit", "docker"} <= changed
 

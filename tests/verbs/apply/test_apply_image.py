@@ -31,7 +31,7 @@ from gpuready.result.human import human
 from gpuready.result.model import HostResult, Run
 from gpuready.verbs.apply import image
 from gpuready.verbs.apply.command import command
-from gpuready.verbs.apply.part import PART, Image
+from gpuready.verbs.apply.part import PART, FirstBoot
 from gpuready.verbs.verify.command import command as verify
 from tests.pages import ROOT, blocks
 
@@ -193,7 +193,9 @@ def test_remove_ends_a_first_boot_that_never_ended_well() -> None:
 def test_people_read_what_is_pending() -> None:
     run = Run("apply", [HostResult("@local", outcome="changed", probed=True)], part=PART)
     assert "the image is made" not in human(run, 0, color=False)
-    run.hosts[0].parts["image"] = Image("gpuready-first-boot.service", ("devices", "cdi"), ("/etc/machine-id",))
+    run.hosts[0].parts["first_boot"] = FirstBoot(
+        "gpuready-first-boot.service", ("devices", "cdi"), ("/etc/machine-id",)
+    )
     text = human(run, 0, color=False)
     assert "This is an image: nothing was started, and no check ran." in text
     assert "pending until the first boot: devices, cdi" in text and "removed: /etc/machine-id" in text

@@ -29,7 +29,7 @@ from gpuready.contract.component import Disruption
 from gpuready.contract.node_record import PATH as RECORD
 from gpuready.inventory.build import written
 from gpuready.model.state import IMAGE
-from gpuready.verbs.apply.part import Image
+from gpuready.verbs.apply.part import FirstBoot
 
 if TYPE_CHECKING:
     from gpuready.cli.change import Act
@@ -153,10 +153,11 @@ def _make(wanted: Request, *, verb: str = "") -> Run:
     with _no_starts():
         run = online(wanted, verb=verb)
     (host,) = run.hosts
+    run.choice = ""  # no command follows: `verify` would ask for what the first boot does
     if host.outcome in ("ok", "changed") and not run.interrupted:
         pending = tuple(item.name for item in host.components if item.reason == FIRST_BOOT)
         _write(written(wanted.entries[0].spec))
-        host.parts["image"] = Image(f"{NAME}.service", pending, forget_builder())
+        host.parts["first_boot"] = FirstBoot(f"{NAME}.service", pending, forget_builder())
     return run
 
 
@@ -189,6 +190,7 @@ def _write(spec: str) -> None:
     for path, text in zip(map(Path, FILES), texts, strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
+        path.chmod(0o600 if path == Path(SPEC) else 0o644)
 
 
 def forget_builder(root: Path = Path("/")) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from gpuready.result.text import Painter, count
 
 
 @dataclass(frozen=True)
-class Image(Part):
+class FirstBoot(Part):
     """apply --image: what was left to the first boot, and what of the builder was removed."""
 
     unit: str
@@ -27,22 +27,24 @@ class ApplyPart(VerbPart):
 
     def blocks(self, run: Run, paint: Painter) -> Iterator[list[str]]:
         """Say what was not done, and who does it."""
-        for host in run.hosts:
-            if isinstance(image := host.parts.get("image"), Image):
-                yield [
-                    paint("bold", "This is an image: nothing was started, and no check ran."),
-                    f"  pending until the first boot: {', '.join(image.pending)}",
-                    f"  {image.unit} does that, verifies the node, and removes itself",
-                    *([f"  removed: {', '.join(image.removed)}"] if image.removed else []),
-                ]
+        for image in _images(run):
+            yield [
+                paint("bold", "This is an image: nothing was started, and no check ran."),
+                f"  pending until the first boot: {', '.join(image.pending)}",
+                f"  {image.unit} does that, verifies the node, and removes itself",
+                *([f"  removed: {', '.join(image.removed)}"] if image.removed else []),
+            ]
 
     def tally(self, run: Run) -> str:
         """An image is not ready, and matches its spec only after its first boot."""
-        images = [host.parts["image"] for host in run.hosts if "image" in host.parts]
-        pending = count(len(images[0].pending), "component") if images else ""
-        return f"the image is made; {pending} pending until the first boot" if images else ""
+        words = [f"{count(len(image.pending), 'component')} pending until the first boot" for image in _images(run)]
+        return "; ".join(["the image is made", *words]) if words else ""
 
 
 PART = ApplyPart(
-    verb="apply", of_host={"image": (Image, "apply --image: what was left to the first boot of the image.")}
+    verb="apply", of_host={"first_boot": (FirstBoot, "apply --image: what was left to the first boot of the image.")}
 )
+
+
+def _images(run: Run) -> list[FirstBoot]:
+    return [host.parts["first_boot"] for host in run.hosts if "first_boot" in host.parts]
