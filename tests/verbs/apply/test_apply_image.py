@@ -123,6 +123,18 @@ def test_a_machine_in_use_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         image._refuse(there, tmp_path)
 
 
+def test_without_a_namespace_nothing_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image, "_refuse", lambda *_: None)
+    monkeypatch.setattr(os, "execvp", lambda *_: pytest.fail("it went on"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match="needs unshare"):
+        image.enter(yes=True, state_dir=None)
+    (tmp_path / "unshare").write_text("#!/bin/sh\necho unshare failed: Operation not permitted >&2\nexit 1\n")
+    (tmp_path / "unshare").chmod(0o755)
+    with pytest.raises(UsageError, match="namespace of its own: unshare failed: Operation not permitted"):
+        image.enter(yes=True, state_dir=None)
+
+
 def test_work_is_a_process_of_this_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image, "_WORK", ("gpuready-work",))
     assert image._work() == ""
