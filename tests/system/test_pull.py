@@ -17,6 +17,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from gpuready.contract.node_record import PATH as RECORD
 from tests.lab import network
 from tests.secure import Secure, Signer
 from tests.system.faults import footprint, hold_dpkg, let_go, lock_is_free, until
@@ -221,3 +222,18 @@ def test_a_run_that_is_killed_leaves_no_lock(pulled: Pulled, node: Host, site: S
     assert node.run(f"systemctl show -P Result {UNIT}").stdout.strip() == "signal"
     (node.root / "etc/apt/apt.conf.d/99held").unlink()
     assert pulled.starts()["hosts"]["@local"]["outcome"] in ("ok", "changed")
+
+
+def test_an_image_of_a_running_machine_starts_nothing(node: Host) -> None:
+    """As Packer makes one over SSH. It is the last test of this machine, which loses its host keys."""
+    node.run(f"rm -f {RECORD}")
+    node.put(node.where(runtimes={"docker": {"default_runtime": True}}), "/etc/gpuready/image.yaml")
+    units = "docker.service containerd.service ssh.service gpuready-first-boot.service nvidia-cdi-refresh.service"
+    look = f"systemctl show -p Id,ActiveState,InvocationID {units}; ls /run; docker info --format "
+    look += "'{{.DefaultRuntime}}'"
+    before = node.run(look).stdout
+    words = "-i /etc/gpuready/image.yaml -i @local --limit @local --image --yes --output json"
+    found = json.loads(node.run(f"/opt/gpuready/bin/gpuready apply {words}").stdout)["hosts"]["@local"]
+    assert [item["name"] for item in found["components"] if item["changed"]] == ["docker"]
+    assert '"default-runtime": "nvidia"' in (node.root / "etc/docker/daemon.json").read_text()
+    assert found["first_boot"]["pending"] and node.run(look).stdout == before and "runc" in before

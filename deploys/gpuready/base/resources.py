@@ -64,3 +64,13 @@ def script(name: str, **values: object) -> str:
 def document(name: str, **values: object) -> str:
     """Render ``templates/NAME.j2``, a file for the node. Values are not quoted."""
     return _environment(False).get_template(f"{name}.j2").render(**values)
+
+
+def unit_word(text: str, specifiers: str = "") -> str:
+    """Return the text as one word of ExecStart; in ``specifiers``, systemd expands %.
+
+    systemd expands % and $ in a unit; a word in double quotes is one argument. Source: systemd.service(5).
+    """
+    for character, escaped in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
+        text = text.replace(character, escaped)
+    return f'"{text}{specifiers}"'

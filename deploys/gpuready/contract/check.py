@@ -148,7 +148,7 @@ DECIDE = (
 
 def undecided(spec: NodeSpec, state: NodeState) -> str:
     """Return why gpuready leaves this node alone: it may not be a GPU node. Empty if it is one, or the spec says."""
-    if spec.hardware.expected_gpus or spec.hardware.without_gpus or has_gpu(state):
+    if spec.hardware.expected_gpus or spec.hardware.without_gpus or has_gpu(state) or state.image:
         return ""
     listed = isinstance(state.driver.smi, str) and "<gpu id=" in state.driver.smi
     return "" if listed or state.driver.gpu_nodes else UNDECIDED

@@ -11,6 +11,9 @@ from gpuready.model.readiness import not_yet
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Unknown
 
+#: Why a component is left out of an image.
+FIRST_BOOT = "pending until the first boot: it needs hardware, the driver or running services"
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -29,6 +32,8 @@ class Comparison:
 def compare(component: Component, spec: NodeSpec, state: NodeState) -> Comparison:
     """Compare one component."""
     name = component.name
+    if state.image and component.needs_boot:
+        return Comparison(name, False, FIRST_BOOT)
     remarks: tuple[str, ...] = ()
     try:
         applies = component.applies(spec, state)
@@ -80,6 +85,11 @@ class Plan:
     def removes(self) -> bool:
         """Whether this is the plan of ``remove``: of removals instead of components."""
         return any(isinstance(item, Removal) for item in self.order)
+
+    @property
+    def judges(self) -> bool:
+        """Whether checks judge the node: not what ``remove`` takes away, and not an image, in which nothing runs."""
+        return not (self.removes or self.state.image)
 
     @property
     def undecided(self) -> str:

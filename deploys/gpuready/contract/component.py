@@ -73,6 +73,7 @@ class Component:
 
     ``part``: the key of ``owners`` that applies. If the host does not own that part, the component does not apply.
     ``unit``: the service that it configures. While systemd starts that service, the component is not compared.
+    ``needs_boot``: it depends on hardware, the driver or running services, so an image leaves it to its first boot.
     ``requires``: the components that must converge before this one.
     ``users``: those that it waits for even if the user did not select them; only a removal has some.
     ``renews``: its steps change so much that the node is probed again before the next component.
@@ -81,6 +82,7 @@ class Component:
     name: str
     part: str = ""
     unit: str = ""
+    needs_boot: bool = False
     requires: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     renews: bool = False

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pydantic import ValidationError
 
 from gpuready.base.errors import SpecError, SpecErrors
@@ -191,3 +192,9 @@ def _unknown_checks(
             problem = f"verify.waive[{number}].check: no such check"
             allowed = "the id of a check; gpuready explain lists them"
             yield SpecError(problem, where=place.where, given=waiver.check, allowed=allowed, near="".join(near))
+
+
+def written(spec: NodeSpec) -> str:
+    """Return an inventory (YAML) without hosts that gives this spec to every host."""
+    given = spec.model_dump(mode="json", exclude_defaults=True)
+    return yaml.safe_dump({"all": {"vars": {"gpuready": given}}}, sort_keys=False, allow_unicode=True)

@@ -106,6 +106,10 @@ class Dma(Facts):
     iommu: dict[str, str] = Field(default_factory=dict)
 
 
+#: Stands in the view of the node that `apply --image` makes for itself (verbs/apply/image.py), and nowhere else.
+IMAGE = "/run/gpuready.image"
+
+
 class NodeState(Facts):
     """Everything that one probe read. A ``masked`` state can be planned and verified, but not applied.
 
@@ -176,6 +180,11 @@ class NodeState(Facts):
     lock: str = ""
     step: str = ""
     active: dict[str, Answer | Unknown] = Field(default_factory=dict)
+
+    @property
+    def image(self) -> bool:
+        """Tell whether this is an image that is being built: nothing runs, and the hardware is the builder's."""
+        return IMAGE in self.files
 
     @property
     def lock_owner(self) -> str:

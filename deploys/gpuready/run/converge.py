@@ -281,7 +281,7 @@ def _look_again(fleet: Fleet, host: Host) -> None:
         look_back(plan, [each for each in done.values() if each.touched])
     attempted(result, done)
     state = plan.state
-    if not plan.removes:
+    if plan.judges:
         state = run_active(host, state, plan.spec, QUESTIONS, _record(fleet, result, plan))
         result.read(state)
     _judge(result, plan)

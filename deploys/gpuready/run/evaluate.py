@@ -67,11 +67,11 @@ def _drainer(drain: str | DrainCommands | DrainByKubectl) -> str:
 
 
 def judged(run: HostResult, plan: Plan, pause: Callable[[], None] = lambda: None) -> None:
-    """Fill in the checks of ``run.state``. ``remove`` has none, because they would ask for what it removes."""
+    """Fill in the checks of ``run.state``, if there are any (:attr:`Plan.judges`)."""
     from gpuready.catalogue import CATALOGUE  # a run that reaches no host does not need it
 
     assert run.state is not None
-    if not plan.removes and run.outcome != "skipped":
+    if plan.judges and run.outcome != "skipped":
         verdicts = run_checks(
             concerning(CATALOGUE, plan.spec, run.state),
             plan.spec,

@@ -43,6 +43,7 @@ class Cdi(WholeFiles):
 
     name = "cdi"
     part = "toolkit"
+    needs_boot = True
     requires = ("toolkit",)
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:

@@ -33,6 +33,7 @@ class Dcgm(Component):
     """NVIDIA's Data Center GPU Manager (DCGM), installed on request, with its service."""
 
     name = "dcgm"
+    needs_boot = True
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         if not spec.dcgm.install:

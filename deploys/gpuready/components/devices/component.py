@@ -25,6 +25,7 @@ class Devices(Component):
 
     name = "devices"
     part = "driver"
+    needs_boot = True
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         loaded = bool(state.driver.loaded)

@@ -34,6 +34,7 @@ class Gate(WholeFiles):
     """The program on the node that tells a scheduler whether GPU jobs may start."""
 
     name = "gate"
+    needs_boot = True
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         if spec.gate:

@@ -46,6 +46,7 @@ class Memlock(WholeFiles):
     """Unlimited locked memory for logins, containerd and slurmd, also in the running processes."""
 
     name = "memlock"
+    needs_boot = True
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         why = wanted(spec, state)

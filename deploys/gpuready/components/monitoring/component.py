@@ -31,6 +31,7 @@ class Monitoring(Component):
     """The RDMA exporter for node_exporter: its script and units, installed and running."""
 
     name = "monitoring"
+    needs_boot = True
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         mode = spec.monitoring.rdma_exporter

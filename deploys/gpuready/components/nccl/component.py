@@ -27,6 +27,7 @@ class Nccl(Component):
     """gpuready's lines in /etc/nccl.conf, if the spec sets anything below nccl."""
 
     name = "nccl"
+    needs_boot = True
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         said = spec.nccl.says_something

@@ -38,6 +38,7 @@ class Rdma(WholeFiles):
     """ib_core's netns_mode, configured and running, and the user space packages."""
 
     name = "rdma"
+    needs_boot = True
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         if managed(spec, state):

@@ -38,6 +38,7 @@ class Reconverge(Component):
 
     name = "reconverge"
     part = "driver"
+    needs_boot = True
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         mode = spec.reconverge.on_driver_change

@@ -35,6 +35,7 @@ class Wheels(Component):
     """Python wheels in environments on the node, compared by content, with a record for the probe."""
 
     name = "wheels"
+    needs_boot = True
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         return Applies(bool(spec.torch_wheels), "torch_wheels" if spec.torch_wheels else "no torch_wheels in the spec")

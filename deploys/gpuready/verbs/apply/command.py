@@ -21,6 +21,7 @@ _HELP = """Change every node to match its spec, then verify it. What already mat
   gpuready apply -i hosts.yaml --yes --allow-disruption reload
   gpuready apply -i hosts.yaml --yes --batch 1,10% --max-fail 2
   gpuready apply -i hosts.yaml --yes --state-dir rollout --resume
+  gpuready apply -i node.yaml -i @local --limit @local --image --yes
 """
 
 
@@ -34,10 +35,18 @@ _HELP = """Change every node to match its spec, then verify it. What already mat
     help="Store the result of each host in this directory during the run, for --resume.",
 )
 @click.option("--resume", is_flag=True, help="Skip hosts that ended well in an earlier run with this --state-dir.")
+@click.option(
+    "--image",
+    is_flag=True,
+    help="Prepare an image from inside (-i @local): start nothing, keep nothing of the builder. The "
+    "first boot does the rest.",
+)
 @click.option("--failed-only", is_flag=True, help="Like --resume, but only hosts that failed or were unreachable.")
 @NO_STATE
 @YES
-def command(state: str | None, yes: bool, state_dir: str | None, resume: bool, failed_only: bool, **given: Any) -> int:
+def command(
+    state: str | None, yes: bool, image: bool, state_dir: str | None, resume: bool, failed_only: bool, **given: Any
+) -> int:
     from gpuready.cli.online import online
     from gpuready.cli.request import request
 
@@ -48,7 +57,15 @@ def command(state: str | None, yes: bool, state_dir: str | None, resume: bool, f
         option = "--resume" if resume else "--failed-only"
         raise UsageError(f"{option} needs --state-dir", remedy="name the --state-dir of the earlier run")
     consent("apply", yes)
+    if image:
+        from gpuready.verbs.apply.image import enter
+
+        enter(yes=yes, state_dir=state_dir)
     wanted = request("apply", **given)
+    if image:
+        from gpuready.verbs.apply.image import make
+
+        return change(wanted, yes=yes, act=make(wanted))
     if state_dir:
         from gpuready.run.journal import Journal
 

@@ -8,9 +8,8 @@ Sources: cloud-init's reference (write_files, runcmd), systemd-run(1).
 import json
 import re
 
-import yaml
-
 from gpuready.base import resources
+from gpuready.inventory.build import written
 from gpuready.inventory.secrets import is_reference
 from gpuready.model.spec import NodeSpec
 
@@ -26,9 +25,8 @@ def is_pinned(package: str) -> bool:
 
 def user_data(spec: NodeSpec, package: str) -> str:
     """Return the user-data (YAML). ``package``: the requirement by which pip finds gpuready, pinned."""
-    given = spec.model_dump(mode="json", exclude_defaults=True)
-    inventory = yaml.safe_dump({"all": {"vars": {"gpuready": given}}}, sort_keys=False, allow_unicode=True)
-    return resources.document("verbs/render/cloud-init.yml", inventory=inventory.rstrip(), package=json.dumps(package))
+    inventory = written(spec).rstrip()
+    return resources.document("verbs/render/cloud-init.yml", inventory=inventory, package=json.dumps(package))
 
 
 def local_files(spec: NodeSpec) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 """Write a systemd service and timer with which a node fetches its spec, applies it, and sends its result away.
 
-systemd expands % and $ in a unit; a word in double quotes is one argument. Sources: systemd.service(5), systemd.unit(5)
-(specifiers), systemd.timer(5).
+Sources: systemd.service(5), systemd.unit(5) (specifiers), systemd.timer(5).
 """
 
 from gpuready.base import resources
@@ -33,7 +32,7 @@ def install(spec: str, results: str, every: int) -> str:
     for option, text in (("--spec", spec), ("--results", results)):
         if not text.isprintable():
             raise UsageError(f"{option} {text!r}: a control character")
-    words = {"spec": _word(spec), "output": _word(f"json:{place}/", "%H.json")}
+    words = {"spec": resources.unit_word(spec), "output": resources.unit_word(f"json:{place}/", "%H.json")}
     service = resources.document("verbs/render/pull.service", program=PROGRAM, **words)
     timer = resources.document("verbs/render/pull.timer", every=every, spread=every // 2)
     return resources.script("verbs/render/pull", service=service, timer=timer)
@@ -45,10 +44,3 @@ def _check_url(place: str) -> None:
     if "?" in place or "#" in place:
         raise UsageError(f"--results {place}: the name of each node goes to its end", remedy="a URL without ? and #")
     upload(f"{place}/NODE.json", "--results")
-
-
-def _word(text: str, specifiers: str = "") -> str:
-    """Return the text as one word of ExecStart; in ``specifiers``, systemd expands %."""
-    for character, escaped in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
-        text = text.replace(character, escaped)
-    return f'"{text}{specifiers}"'

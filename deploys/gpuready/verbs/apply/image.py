@@ -1,0 +1,208 @@
+"""``apply --image``: prepare the root file system of an image. Nothing is started; the first boot does the rest.
+
+Steps and packages start services if they see systemd, an engine or a driver. So gpuready runs itself again in a mount
+namespace in which none of them is to be seen, and /run is empty. A mark in that /run tells the components
+(:attr:`NodeState.image`); those that need a booted machine wait. Then gpuready removes what only the builder has, and
+writes a unit that runs an ordinary ``apply`` at the first boot.
+
+The ledger stays: it says what was on this disk before, which ``remove`` needs, and names no host. The record of the
+last apply is not written, because it names the builder and its boot.
+Sources: systemd.io/BUILDING_IMAGES, machine-id(5), invoke-rc.d(8) and policy-rc.d, unshare(1).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuready.base import resources
+from gpuready.base.errors import UsageError
+from gpuready.cli.online import online
+from gpuready.contract.compare import FIRST_BOOT
+from gpuready.contract.component import Disruption
+from gpuready.contract.node_record import PATH as RECORD
+from gpuready.inventory.build import written
+from gpuready.model.state import IMAGE
+from gpuready.verbs.apply.part import FirstBoot
+
+if TYPE_CHECKING:
+    from gpuready.cli.change import Act
+    from gpuready.cli.request import Request
+    from gpuready.result.model import Run
+
+NAME = "gpuready-first-boot"
+SPEC = "/var/lib/gpuready/first-boot.yaml"
+_UNITS = "/etc/systemd/system"
+#: What the first boot needs, and removes when it has ended well; ``remove`` deletes it, too (ledger/forget.sh.j2).
+FILES = (
+    f"{_UNITS}/{NAME}.service",
+    f"{_UNITS}/gpuready-host-keys.service",
+    f"{_UNITS}/multi-user.target.d/{NAME}.conf",
+    SPEC,
+)
+#: Of these, each machine has its own. An empty machine-id is filled at the boot; a missing one is not everywhere.
+_EMPTIED = "etc/machine-id"
+_OF_ONE_MACHINE = (
+    "etc/ssh/ssh_host_*_key",
+    "etc/ssh/ssh_host_*_key.pub",
+    "var/lib/dbus/machine-id",
+    "var/lib/systemd/random-seed",
+    "var/lib/systemd/credential.secret",
+    "var/lib/gpuready/tx",
+)
+#: Directories that the image does not keep.
+_FLEETING = ("/tmp", "/run", "/dev/shm", "/var/tmp")
+#: Programs of a machine in use: agents of schedulers, and what holds a running container.
+_WORK = ("kubelet", "slurmd", "containerd-shim", "conmon")
+_POLICY = "#!/bin/sh\n# Made by `gpuready apply --image` for its run: nothing starts in an image.\nexit 101\n"
+
+
+def enter(*, yes: bool, state_dir: str | None) -> None:
+    """Run this command line again where nothing of the builder is to be seen. Return at once if it already is.
+
+    Raises UsageError if this cannot be an image, or if the system does not permit it.
+    """
+    if not yes:
+        raise UsageError("--image needs --yes: nobody answers while an image is built")
+    if state_dir:
+        raise UsageError("--image changes one machine, --state-dir is for a fleet", remedy="leave out --state-dir")
+    if Path(IMAGE).exists():
+        return
+    program = program_words()
+    _refuse(program)
+    command = (sys.executable, *sys.orig_argv[1:])
+    script = resources.script("verbs/apply/enter", command=command, mark=IMAGE)
+    words = ["unshare", "--mount", "--propagation", "private"]
+    try:
+        done = subprocess.run([*words, "true"], capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise UsageError("--image needs unshare(1)", remedy="install util-linux") from None
+    if done.returncode != 0:
+        raise UsageError(
+            f"--image needs a mount namespace of its own: {done.stderr.strip()}",
+            remedy="run it as root of the builder, not of an unprivileged container; the root of a chroot must be a "
+            "mount point (mount --bind ROOT ROOT)",
+        )
+    os.execvp(words[0], [*words, "sh", "-c", script])
+
+
+def program_words() -> tuple[str, ...]:
+    """Return the words by which this gpuready can be called again, with absolute paths."""
+    given = Path(sys.argv[0])
+    if given.name == "__main__.py":
+        return (sys.executable, "-m", "gpuready")
+    return (sys.executable, str(given.absolute()))
+
+
+def _refuse(program: tuple[str, ...], root: Path = Path("/")) -> None:
+    """Raise UsageError if this is no image that is being built."""
+    if os.geteuid() != 0:
+        raise UsageError("--image needs root", remedy="run it with sudo, as the provisioner in the guide does")
+    for word in program:
+        if any(word.startswith(f"{folder}/") for folder in _FLEETING):
+            raise UsageError(
+                f"--image: the first boot needs gpuready, and {word} does not stay in the image",
+                remedy="install it into /opt/gpuready",
+            )
+    if (root / RECORD.lstrip("/")).exists():
+        raise UsageError(
+            f"--image: this is a machine in use, not an image: gpuready converged it without --image ({RECORD})",
+            remedy="leave --image out; or gpuready remove first, if an image is made of this machine",
+        )
+    if found := _work():
+        raise UsageError(
+            f"--image: this is a machine in use, not an image: {found} runs",
+            remedy="leave --image out; an image is made on a machine of its own",
+        )
+
+
+def _work() -> str:
+    """Name a process with this root directory that shows that the machine is in use; empty if there is none."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended
+            name = (folder / "comm").read_text("utf-8", "replace").strip()
+            if name.startswith(_WORK) and (folder / "root").samefile("/"):
+                return f"{name} (pid {folder.name})"
+    return ""
+
+
+def make(wanted: Request) -> Act:
+    """Return what does a request, and after a change that ended well, makes the rest of the image.
+
+    Raises UsageError if the request makes no sense in an image.
+    """
+    if [entry.name for entry in wanted.entries] != ["@local"]:
+        raise UsageError(
+            "--image changes the image in which gpuready runs, and no other host",
+            remedy="-i @local and, if the spec names hosts, --limit @local",
+        )
+    if wanted.selected is not None:
+        raise UsageError("--image prepares the whole image", remedy="leave out --only and --skip")
+    if wanted.allowed == Disruption.reboot:
+        raise UsageError("--image never reboots the builder", remedy="leave out --allow-disruption reboot")
+    return _make
+
+
+def _make(wanted: Request, *, verb: str = "") -> Run:
+    with _no_starts():
+        run = online(wanted, verb=verb)
+    (host,) = run.hosts
+    run.choice = ""  # no command follows: `verify` would ask for what the first boot does
+    if host.outcome in ("ok", "changed") and not run.interrupted:
+        pending = tuple(item.name for item in host.components if item.reason == FIRST_BOOT)
+        _write(written(wanted.entries[0].spec))
+        host.parts["first_boot"] = FirstBoot(f"{NAME}.service", pending, forget_builder())
+    return run
+
+
+@contextmanager
+def _no_starts(policy: Path = Path("/usr/sbin/policy-rc.d")) -> Iterator[None]:
+    """Meanwhile, invoke-rc.d of Debian starts nothing by scripts in /etc/init.d, which it does without systemd."""
+    before = policy.read_text("utf-8") if policy.exists() else _POLICY
+    if not policy.with_name("invoke-rc.d").exists():
+        yield
+        return
+    mode = policy.stat().st_mode if policy.exists() else 0o755
+    try:
+        policy.write_text(_POLICY, "utf-8")
+        policy.chmod(0o755)
+        yield
+    finally:
+        if before == _POLICY:
+            policy.unlink()
+        else:
+            policy.write_text(before, "utf-8")
+            policy.chmod(mode)
+
+
+def _write(spec: str) -> None:
+    """Write the units of the first boot, and the spec that it applies."""
+    words = " ".join(map(resources.unit_word, program_words()))
+    unit = resources.document("verbs/apply/first-boot.service", program=words, spec=SPEC, files=" ".join(FILES))
+    keys = resources.document("verbs/apply/host-keys.service")
+    texts = (unit, keys, resources.document("verbs/apply/first-boot.conf"), spec)
+    for path, text in zip(map(Path, FILES), texts, strict=True):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+        path.chmod(0o600 if path == Path(SPEC) else 0o644)
+
+
+def forget_builder(root: Path = Path("/")) -> tuple[str, ...]:
+    """Remove what only the builder has. Return the paths of the files."""
+    found = [path for pattern in _OF_ONE_MACHINE for path in sorted(root.glob(pattern))]
+    for path in found:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    identity = root / _EMPTIED
+    if identity.exists() and identity.read_bytes():
+        identity.write_bytes(b"")
+        found.append(identity)
+    return tuple(str(path) for path in found)

@@ -1,0 +1,263 @@
+"""``apply --image``: what it refuses, what an image leaves to its first boot, and what of the builder goes.
+
+tests/system/test_image.py makes an image and boots it.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import hcl2
+import pytest
+from click.testing import CliRunner
+
+from gpuready.base import resources
+from gpuready.base.errors import UsageError
+from gpuready.base.facts import File
+from gpuready.components.driver import install
+from gpuready.contract.compare import FIRST_BOOT, Plan
+from gpuready.contract.component import Disruption
+from gpuready.contract.node_record import PATH as RECORD
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import IMAGE, NodeState
+from gpuready.node import NODE, REMOVALS
+from gpuready.result.human import human
+from gpuready.result.model import HostResult, Run
+from gpuready.verbs.apply import image
+from gpuready.verbs.apply.command import command
+from gpuready.verbs.apply.part import PART, FirstBoot
+from gpuready.verbs.verify.command import command as verify
+from tests.pages import ROOT, blocks
+
+GUIDE = ROOT / "docs" / "guides" / "machine-images.md"
+STATE = NodeState.model_validate_json((ROOT / "tests/data/h200-mounted-driver/state.json").read_text("utf-8"))
+SPEC = NodeSpec.model_validate({"hardware": {"gpus": 8}})
+
+
+def of_image(state: NodeState = STATE) -> NodeState:
+    return state.model_copy(update={"files": {**state.files, IMAGE: File.model_construct()}})
+
+
+def test_what_needs_a_booted_machine_waits_for_it() -> None:
+    plan = Plan(NODE, SPEC, of_image())
+    waits = {item.name for item in NODE if plan[item].reason == FIRST_BOOT}
+    assert waits == {"devices", "cdi", "memlock", "rdma", "nccl", "dcgm", "monitoring", "wheels", "reconverge", "gate"}
+    assert not any(plan[item].applies or plan[item].diff for item in NODE if item.name in waits)
+    assert not any(item.reason == FIRST_BOOT for item in map(Plan(NODE, SPEC, STATE).__getitem__, NODE))
+
+
+def test_no_check_judges_an_image() -> None:
+    assert [Plan(NODE, SPEC, state).judges for state in (STATE, of_image())] == [True, False]
+    assert not Plan(REMOVALS, SPEC, STATE).judges
+
+
+def test_a_builder_without_gpus_may_make_an_image() -> None:
+    assert Plan(NODE, NodeSpec(), NodeState()).undecided
+    assert Plan(NODE, NodeSpec(), of_image(NodeState())).undecided == ""
+
+
+def test_a_driver_in_an_image_need_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(install, "_refuse", lambda *_: None)  # whether it can be installed here is another question
+    asked = {"driver": {"policy": "install", "version": "580.95.05", "flavor": "open"}}
+    spec = NodeSpec.model_validate({"hardware": {"gpus": 8}, **asked})
+    assert [install.RUNNING in install.expected(spec, state) for state in (STATE, of_image())] == [True, False]
+
+
+# --- what makes no sense
+
+
+def asked(*names: str, **given: Any) -> Any:
+    return SimpleNamespace(
+        entries=[SimpleNamespace(name=name) for name in names or ["@local"]],
+        **{"selected": None, "allowed": Disruption.restart, **given},
+    )
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (asked("gpu01"), "no other host"),
+        (asked("@local", "gpu01"), "no other host"),
+        (asked(selected=frozenset({"nccl"})), "the whole image"),
+        (asked(allowed=Disruption.reboot), "never reboots"),
+    ],
+)
+def test_requests_that_make_no_sense(wanted: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        image.make(wanted)
+    assert image.make(asked())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"), [(["--yes", "--state-dir", "x"], "--state-dir is for a fleet"), ([], "needs --yes")]
+)
+def test_options_that_make_no_sense(words: list[str], said: str) -> None:
+    done = CliRunner().invoke(command, ["-i", "@local", "--image", *words], standalone_mode=False)
+    assert isinstance(done.exception, UsageError) and said in str(done.exception)
+
+
+def test_a_machine_in_use_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(image, "_work", lambda: "")
+    there = ("/usr/bin/python3", "/opt/gpuready/bin/gpuready")
+    image._refuse(there, tmp_path)
+    with pytest.raises(UsageError, match=r"/tmp/x\.pyz does not stay in the image"):
+        image._refuse(("/usr/bin/python3", "/tmp/x.pyz"), tmp_path)
+    record = tmp_path / RECORD.lstrip("/")
+    record.parent.mkdir(parents=True)
+    record.touch()
+    with pytest.raises(UsageError, match="converged it without --image"):
+        image._refuse(there, tmp_path)
+    record.unlink()
+    monkeypatch.setattr(image, "_work", lambda: "kubelet (pid 7)")
+    with pytest.raises(UsageError, match=r"kubelet \(pid 7\) runs"):
+        image._refuse(there, tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(UsageError, match="needs root"):
+        image._refuse(there, tmp_path)
+
+
+def test_without_a_namespace_nothing_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image, "_refuse", lambda *_: None)
+    monkeypatch.setattr(os, "execvp", lambda *_: pytest.fail("it went on"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UsageError, match="needs unshare"):
+        image.enter(yes=True, state_dir=None)
+    (tmp_path / "unshare").write_text("#!/bin/sh\necho unshare failed: Operation not permitted >&2\nexit 1\n")
+    (tmp_path / "unshare").chmod(0o755)
+    with pytest.raises(UsageError, match="namespace of its own: unshare failed: Operation not permitted"):
+        image.enter(yes=True, state_dir=None)
+
+
+def test_work_is_a_process_of_this_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image, "_WORK", ("gpuready-work",))
+    assert image._work() == ""
+    program = shutil.copy(str(shutil.which("sleep")), tmp_path / "gpuready-work")
+    with subprocess.Popen([program, "60"]) as process:
+        try:
+            found = image._work()
+        finally:
+            process.kill()
+    assert found == f"gpuready-work (pid {process.pid})"
+
+
+# --- the builder
+
+
+def test_what_only_the_builder_has_goes(tmp_path: Path) -> None:
+    gone = ("etc/ssh/ssh_host_rsa_key", "etc/ssh/ssh_host_rsa_key.pub", "var/lib/systemd/random-seed")
+    gone += ("var/lib/gpuready/tx/1/script", "etc/machine-id")
+    stays = ("etc/ssh/sshd_config", "var/lib/gpuready/docker.ours", "etc/hostname")
+    for path in (*gone, *stays):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("builder\n")
+    removed = image.forget_builder(tmp_path)
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == {*stays, "etc/machine-id"} and not (tmp_path / "etc/machine-id").read_bytes()
+    assert len(removed) == 5 and image.forget_builder(tmp_path) == ()
+
+
+@pytest.mark.parametrize("theirs", ["", "#!/bin/sh\nexit 0\n", image._POLICY], ids=["none", "one", "of a killed run"])
+def test_no_service_starts_meanwhile(theirs: str, tmp_path: Path) -> None:
+    policy = tmp_path / "policy-rc.d"
+    (tmp_path / "invoke-rc.d").touch()
+    if theirs:
+        policy.write_text(theirs)
+        policy.chmod(0o744)
+    with image._no_starts(policy):
+        assert subprocess.run([policy], check=False).returncode == 101
+    if theirs in ("", image._POLICY):
+        assert not policy.exists()
+    else:
+        assert (policy.read_text(), policy.stat().st_mode & 0o777) == (theirs, 0o744)
+
+
+def test_without_invoke_rc_d_there_is_no_policy(tmp_path: Path) -> None:
+    with image._no_starts(tmp_path / "policy-rc.d"):
+        assert list(tmp_path.iterdir()) == []
+
+
+# --- the first boot
+
+
+def test_the_unit_removes_all_that_the_first_boot_needed() -> None:
+    unit = resources.document(
+        "verbs/apply/first-boot.service", program='"/a b"', spec=image.SPEC, files=" ".join(image.FILES)
+    )
+    assert f'ExecStart="/a b" apply -i {image.SPEC} -i @local --limit @local --yes\n' in unit
+    (removed,) = re.findall(r"^ExecStartPost=/bin/rm -f (.*)$", unit, re.M)
+    assert removed.split() == list(image.FILES)
+    assert "TimeoutStartSec" in unit and "After=network-online.target multi-user.target" in unit
+
+
+def test_remove_ends_a_first_boot_that_never_ended_well() -> None:
+    script = resources.script("ledger/forget")
+    outside = [path for path in image.FILES if not path.startswith("/var/lib/gpuready/")]
+    assert len(outside) == 3 and [path for path in outside if path not in script] == []
+
+
+def test_people_read_what_is_pending() -> None:
+    run = Run("apply", [HostResult("@local", outcome="changed", probed=True)], part=PART)
+    assert "the image is made" not in human(run, 0, color=False)
+    run.hosts[0].parts["first_boot"] = FirstBoot(
+        "gpuready-first-boot.service", ("devices", "cdi"), ("/etc/machine-id",)
+    )
+    text = human(run, 0, color=False)
+    assert "This is an image: nothing was started, and no check ran." in text
+    assert "pending until the first boot: devices, cdi" in text and "removed: /etc/machine-id" in text
+    assert text.rstrip().endswith("OK: the image is made; 2 components pending until the first boot")
+
+
+# --- the guide
+
+
+def documents() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The HCL of the guide: Packer's, and Terraform's. terraform itself formats what is HCL of any program."""
+    texts = blocks(GUIDE, "hcl")
+    if terraform := shutil.which("terraform"):
+        for text in texts:
+            done = subprocess.run([terraform, "fmt", "-"], input=text, capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stdout) == (0, text), done.stderr
+    packer, module = map(hcl2.loads, texts)
+    return packer, module
+
+
+def test_packer_runs_what_there_is() -> None:
+    (build,) = documents()[0]["build"]
+    files, shell = (next(iter(each.values())) for each in build["provisioner"])
+    assert [*map(json.loads, files["sources"]), json.loads(files["destination"])] == [
+        "gpuready.pyz",
+        "node.yaml",
+        "/tmp/",
+    ]
+    lines = [shlex.split(json.loads(line)) for line in shell["inline"]]
+    (apply,) = (words for words in lines if "apply" in words)
+    (install,) = (words for words in lines if words[0] == "install")
+    assert apply[0] == install[-1] and not apply[0].startswith(image._FLEETING)
+    with command.make_context("apply", apply[2:]) as context:
+        assert context.params["image"] and context.params["yes"] and context.params["limit"] == ("@local",)
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_the_postcondition_sees_the_exit_code(code: int, tmp_path: Path) -> None:
+    (data,) = documents()[1]["data"]
+    external = data['"external"']['"gpuready"']
+    sh, option, script, inventory = external["program"]
+    assert inventory == "${var.inventory}"
+    (tmp_path / "gpuready").write_text(f'#!/bin/sh\nprintf "%s\\\\n" "$@" >words\necho shown\nexit {code}\n')
+    (tmp_path / "gpuready").chmod(0o755)
+    words = [json.loads(sh), json.loads(option), re.sub(r"^\"<<-EOT\n|EOT\"$", "", script), "hosts b.yaml"]
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = subprocess.run(words, cwd=tmp_path, env={"PATH": path}, capture_output=True, text=True, check=True)
+    assert (json.loads(done.stdout), done.stderr) == ({"exit_code": str(code)}, "shown\n")
+    verb, *given = (tmp_path / "words").read_text().splitlines()
+    with verify.make_context(verb, given) as context:
+        assert context.params["output"] == ("human", "json:gpuready.json")
+    (condition,) = external["lifecycle"][0]["postcondition"]
+    assert condition["condition"] == '${self.result.exit_code == "0"}'
