@@ -61,6 +61,7 @@ TAKEN = {
     "ControlPath -x": None,
 }
 KEYWORD, PLAIN = "Keyword=value of ssh_config", "a plain value"
+KNOWN = "a file whose name contains known, such as known_hosts"
 NOT_TAKEN = {
     "HostName": ("'HostName' is not supported", KEYWORD),
     "Host=x": ("'Host=x' is not supported", KEYWORD),
@@ -75,8 +76,8 @@ NOT_TAKEN = {
     'User=""': ("User '' is not accepted", PLAIN),
     "User=a b": ("User 'a b' is not accepted", PLAIN),
     "Port=2x": ("Port '2x' is not accepted", PLAIN),
-    "UserKnownHostsFile ~/.bashrc": ("UserKnownHostsFile '~/.bashrc' is not accepted", PLAIN),
-    "UserKnownHostsFile known/x": ("UserKnownHostsFile 'known/x' is not accepted", PLAIN),
+    "UserKnownHostsFile ~/.bashrc": ("UserKnownHostsFile '~/.bashrc' is not accepted", KNOWN),
+    "UserKnownHostsFile known/x": ("UserKnownHostsFile 'known/x' is not accepted", KNOWN),
     "CanonicalDomains a -b": ("CanonicalDomains 'a -b' is not accepted", PLAIN),
     "ProxyJump=-x": ("'-x' is not a jump host", JUMP_ALLOWED),
 }

@@ -66,7 +66,10 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
 
 def test_no_advice_asks_for_what_the_text_has(exits: Exits) -> None:
     out = exits(0, "explain", "unhandled system error, NCCL version 2.20.5\nLast error:\nzorg failed to flarb").out
-    assert "if it has one, gpuready does not know it: run all ranks with NCCL_DEBUG=WARN" in " ".join(out.split())
+    assert (
+        "if this is still the answer, gpuready does not know that line: run all ranks with NCCL_DEBUG=WARN"
+        in " ".join(out.split())
+    )
     alone, several = (exits(64, "explain", text).err for text in ("zorg failed to flarb", "soup\nzorg failed to flarb"))
     assert "first error alone" not in alone and "give a word such as nccl" in alone
     assert "give the line of the first error alone, or a word such as nccl" in several

@@ -92,6 +92,29 @@ def test_an_action_fails_if_a_host_fails(ansible: Ansible) -> None:
     ansible.play({"tasks": [task | {"ignore_errors": True}, {"assert": {"that": that}}]})
 
 
+def test_a_pending_change_is_no_failure(ansible: Ansible) -> None:
+    recorded = ROOT / "tests/data/results/pending.json"
+    program(
+        ansible,
+        "waiting",
+        f"""
+document.write_text(pathlib.Path({str(recorded)!r}).read_text())
+next(pathlib.Path(word[6:]) for word in words if word.startswith("junit:")).write_text("<testsuites/>")
+sys.exit(7)
+""",
+    )
+    that = [
+        "run.rc == 7",
+        "not run.failed",
+        "run.hosts.gpu01.outcome == 'pending'",
+        "run.hosts.gpu01.components_pending | length > 0",
+    ]
+    tasks = [{"gpuready.node.apply": {"executable": "./waiting"}, "register": "run"}, {"assert": {"that": that}}]
+    ansible.play({"tasks": tasks}, "--limit", "gpu01")
+    play = {"roles": ["gpuready.node.apply"], "vars": {"gpuready_executable": "./waiting"}}
+    assert recap(ansible.play(play, "--limit", "gpu01"))["gpu01"][1] == "0"
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

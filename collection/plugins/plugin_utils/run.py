@@ -93,6 +93,8 @@ def _result(command: list[str], cwd: str, names: list[str]) -> dict[str, Any]:
     failed = [name for name, host in hosts.items() if host["failed"]]
     if failed or result["rc"] not in _WELL:
         result |= {"failed": True, "msg": f"failed: {', '.join(failed) or 'exit code ' + str(result['rc'])}"}
+    else:
+        result["failed"] = False  # Ansible takes another rc than 0 for a failure if this key is missing
     # Otherwise the exit code is that of something else, such as an output that cannot be written.
     result["only_hosts_failed"] = bool(failed) and result["rc"] == found["exit_code"]
     return result | {"hosts": hosts, "changed": any(host["changed"] for host in hosts.values())}

@@ -219,7 +219,7 @@ def _by_entrypoint(host: Host, image: Image) -> Prediction | None:
     library = max(image.own_compat, key=lambda one: one.version)
     if library.version <= host.driver or not listed(host, library) or _too_new(host, library):
         return None
-    text = f"{BY_ENTRYPOINT} {driver(library.version)}; a command that replaces the entrypoint gets error 35"
+    text = f"{BY_ENTRYPOINT} {driver(library.version)}; with --entrypoint, or command: in Kubernetes, error 35"
     return Prediction("FORWARD", False, text, library, table=_lists(library))
 
 

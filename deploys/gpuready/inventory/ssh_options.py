@@ -81,7 +81,9 @@ def setting(text: str, *, allow_exec: bool) -> tuple[str, str] | None:
     if keyword.lower() not in _USED:
         return None
     if not _USED[keyword.lower()](value):
-        raise Refused(f"{keyword} {value!r} is not accepted", "a plain value")
+        known = keyword.lower() == "userknownhostsfile"
+        allowed = "a file whose name contains known, such as known_hosts" if known else "a plain value"
+        raise Refused(f"{keyword} {value!r} is not accepted", allowed)
     return keyword, value
 
 

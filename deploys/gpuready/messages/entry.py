@@ -11,8 +11,8 @@ _CALL = "run the program with CUDA_LAUNCH_BLOCKING=1 to see which call fails"
 ADVICE = {
     "failing-call": _CALL,
     "failing-kernel": f"{_CALL}; an Xid 13, 31 or 43 in dmesg belongs to it",
-    "nccl-last-error": "if the text has no line after 'Last error:', add that line; if it has one, gpuready does not "
-    "know it: run all ranks with NCCL_DEBUG=WARN, and pass the first WARN line of each rank to gpuready explain",
+    "nccl-last-error": "also paste the line after 'Last error:'; if this is still the answer, gpuready does not know "
+    "that line: run all ranks with NCCL_DEBUG=WARN, and pass the first WARN line of each rank to gpuready explain",
 }
 
 

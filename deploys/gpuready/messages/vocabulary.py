@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from gpuready.contract.check import STATUSES, Level
 from gpuready.contract.component import Disruption
+from gpuready.cuda.predict import VERDICTS
 from gpuready.result.exitcode import MEANING
 from gpuready.result.model import OUTCOMES
 
@@ -101,7 +102,21 @@ _STATUSES = {
                 "the summary says what was missing; gpuready explain ID shows the command to look by hand"),
 }  # fmt: skip
 
+_OTHER_IMAGE = "gpuready compat lists what helps, in the order of effort"
+#: Answers of compat; those with a CUDA error are found as that error.
+_ANSWERS = {
+    "NATIVE": ("The image's CUDA programs run with the driver as it is.", ""),
+    "MINOR": ("They run by minor-version compatibility: the driver is older than the image's CUDA, but of the same major "
+              "version. Compiling PTX at run time may fail with error 222.", "an image of the driver's CUDA, or a newer driver, if that happens"),
+    "FORWARD": ("They run with the image's own libcuda (forward compatibility, data-center GPUs only). A question mark: "
+                "something is not certain, and the notes say what.", "gpuready compat --trace shows which libcuda a container loads"),
+    "NEEDS_DRIVER": ("The driver is too old for the image (error 35), or too old or too new for the GPU.", _OTHER_IMAGE),
+    "REFUSED": ("NVIDIA_REQUIRE_CUDA of the image prevents the start of the container.", _OTHER_IMAGE),
+    "NO_CODE": ("CUDA fails with error 209: the image's CUDA has no code for the GPU any more.", _OTHER_IMAGE),
+}  # fmt: skip
+
 _KINDS = {
+    "an answer of compat": (tuple(each for each in VERDICTS if "ERROR" not in each), _ANSWERS),
     "an outcome of a host": (OUTCOMES, _OUTCOMES),
     "what became of a component": (tuple(_COMPONENTS), _COMPONENTS),
     "a class of disruption": (tuple(item.name for item in Disruption), _DISRUPTION),
@@ -109,7 +124,7 @@ _KINDS = {
     "a status of a check": (STATUSES, _STATUSES),
 }
 #: The name of its kind may stand before a word: level smoke, outcome pending, class restart, exit code 7.
-_NAMED = re.compile(r"(outcome|component|class|disruption|level|status) (.+)")
+_NAMED = re.compile(r"(outcome|component|class|disruption|level|status|answer) (.+)")
 _EXIT = re.compile(r"(?:(?:gpuready )?exit(?:ed)?(?: with)?(?: ?code| status)?[ :=]{1,2})?([0-9]{1,3})")
 
 
@@ -124,10 +139,10 @@ def terms() -> Iterator[Term]:
 
 def find(text: str) -> tuple[Term, ...]:
     """Return what a word means, if the whole text is that word; of several kinds, all."""
-    key = " ".join(text.lower().replace("_", " ").strip(" .:'\"`").split())
+    key = " ".join(text.lower().replace("_", " ").strip(" .:?'\"`").split())
     if code := _EXIT.fullmatch(key):
         return tuple(term for term in terms() if term.kind == "exit" and int(term.word) == int(code[1]))
     named = _NAMED.fullmatch(key)
     kind, word = named.groups() if named else ("", key)
-    found = [term for term in terms() if term.word.replace("_", " ") == word]
+    found = [term for term in terms() if term.word.lower().replace("_", " ") == word]
     return tuple(term for term in found if kind in ("", *term.kind.split()))

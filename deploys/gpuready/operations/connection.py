@@ -198,7 +198,8 @@ def _login_remedy(to: Connection, hops: list[str]) -> str:
         return f"{to.key} is encrypted, and gpuready does not ask for passphrases: run ssh-add {to.key}"
     if hops:
         return "a jump host takes its user and key from ~/.ssh/config, or from the file that -F names"
-    return f"check the user and the key; ssh -v {to.user + '@' if to.user else ''}{to.address} shows details"
+    login = f"{to.user}@{to.address}" if to.user else to.address
+    return f"check ansible_user and ansible_ssh_private_key_file; ssh -v {login} shows details"
 
 
 def _known_name(to: Connection) -> str:

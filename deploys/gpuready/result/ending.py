@@ -129,7 +129,7 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     failed = ((host, check) for host in run.hosts for check in host.checks if check.status == "fail")
     if failing := sum(blocks.cause(run, *each) is None for each in failed):
         return f"nothing to change, but {count(failing, 'check')} failed; {reached}, {checks}{_left(run)}"
-    return f"{paint('green', 'OK')}: {_praise(run)}; {checks} ({reached}){_left(run)}"
+    return f"{paint('green', 'OK')}: {_praise(run)}{_doubt(run)}; {checks} ({reached}){_left(run)}"
 
 
 def _whose(run: Run) -> str:
@@ -159,6 +159,14 @@ def _praise(run: Run) -> str:
     if proved and known:
         return f"{count(number, 'node')} {'is' if number == 1 else 'are'} ready"
     return f"{count(number, 'node')} {'matches its' if number == 1 else 'match their'} spec"
+
+
+def _doubt(run: Run) -> str:
+    """What apply leaves open, and verify does not."""
+    open_ones = sum(
+        check.status == "unknown" and counts("verify", host, check) for host in run.hosts for check in host.checks
+    )
+    return f", but {count(open_ones, 'check is', 'checks are')} unknown: verify fails" if open_ones else ""
 
 
 def _examined(host: HostResult) -> bool:

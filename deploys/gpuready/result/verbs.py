@@ -28,7 +28,9 @@ GROUPS = {
     "Change": {
         "plan": Verb("Show what apply would change."),
         "apply": Verb(
-            "Change the nodes to match their spec, then verify.", changes=True, code_3="a check failed after the change"
+            "Change the nodes to match their spec, then verify.",
+            changes=True,
+            code_3="a check failed after the change (not: is unknown)",
         ),
         "remove": Verb("Restore what was there before gpuready.", changes=True),
         "rdma": Verb(
