@@ -229,6 +229,7 @@ def test_the_first_halves_are_whole_racks_where_the_middle_is_near() -> None:
 
     assert first(4, 4) == [["r0"] * 4, ["r1"] * 4]
     assert first(5, 3) == [["r0"] * 5, ["r1"] * 3]
+    assert first(2, 2, 2) == [["r0"] * 2, ["r1"] * 2 + ["r2"] * 2]
     assert first(2, 3, 2, 2) == [["r0", "r0", "r1", "r1", "r1"], ["r2", "r2", "r3", "r3"]]
     assert first(7, 1) == [["r0"] * 4, ["r0", "r0", "r0", "r1"]]  # too far from the middle
 
@@ -248,6 +249,22 @@ def test_a_bad_uplink_between_racks_is_said() -> None:
     for places in ({}, dict.fromkeys(racks, "r0")):
         passes = find(tuple(racks), dict.fromkeys(racks, 0), lambda groups: [Outcome("pass", "")] * len(groups), places)
         assert "what connects the parts" in passes.summary
+
+
+@pytest.mark.parametrize("count", range(2, 8))
+def test_a_bad_uplink_of_one_rack_names_no_host(count: int) -> None:
+    """A test fails if it spans racks and the bad one is among them."""
+    for sizes in (*((size,) * count for size in (2, 3, 4, 8)), (4, 5, 2), (5, 5, 2)):
+        racks = racked(*sizes)
+        for bad in sorted(set(racks.values())):
+
+            def test(groups: Sequence[tuple[Group, tuple[int, ...]]], bad: str = bad) -> list[Outcome]:
+                spans = [{racks[name] for name in names} for names, _ in groups]  # noqa: B023
+                wrong = [len(each) > 1 and bad in each for each in spans]
+                return [Outcome("fail", "slow", fault="slow") if each else Outcome("pass", "fine") for each in wrong]
+
+            found = find(tuple(racks), dict.fromkeys(racks, 0), test, racks)
+            assert not found.named, (sizes, bad, found)
 
 
 def test_of_two_hosts_with_a_bad_network_between_them_none_is_named() -> None:
