@@ -234,21 +234,41 @@ def test_the_first_halves_are_whole_racks_where_the_middle_is_near() -> None:
     assert first(7, 1) == [["r0"] * 4, ["r0", "r0", "r0", "r1"]]  # too far from the middle
 
 
-def test_a_bad_uplink_between_racks_is_said() -> None:
-    racks = {f"n{number}": f"r{number % 2}" for number in range(4)}
-    asked = []
+def uplink(racks: Mapping[str, str], bad: str) -> tuple[Search, list[Sequence[Group]]]:
+    """The search over racks of which one has a bad uplink: what spans racks and includes this one fails."""
+    asked: list[Sequence[Group]] = []
 
     def test(groups: Sequence[tuple[Group, tuple[int, ...]]]) -> list[Outcome]:
         asked.append([names for names, _ in groups])
-        apart = [len({racks[name] for name in names}) == 1 for names, _ in groups]
-        return [Outcome("pass", "fine") if each else Outcome("fail", "slow", fault="slow") for each in apart]
+        spans = [{racks[name] for name in names} for names, _ in groups]
+        wrong = [len(each) > 1 and bad in each for each in spans]
+        return [Outcome("fail", "slow", fault="slow") if each else Outcome("pass", "fine") for each in wrong]
 
-    found = find(tuple(racks), dict.fromkeys(racks, 0), test, racks)
+    return find(tuple(racks), dict.fromkeys(racks, 0), test, racks), asked
+
+
+def test_a_bad_uplink_between_racks_is_said() -> None:
+    found, asked = uplink({f"n{number}": f"r{number % 2}" for number in range(4)}, "r1")
     assert found.named == () and asked == [[("n0", "n2"), ("n1", "n3")]]
-    assert found.summary.endswith("so look at what connects the racks (n[0,2]; n[1,3])"), found.summary
-    for places in ({}, dict.fromkeys(racks, "r0")):
-        passes = find(tuple(racks), dict.fromkeys(racks, 0), lambda groups: [Outcome("pass", "")] * len(groups), places)
-        assert "what connects the parts" in passes.summary
+    assert "n[0-3] fail together; n[0,2] and n[1,3] pass by themselves" in found.summary
+    assert found.summary.endswith("look at what connects these racks"), found.summary
+    names = tuple(f"n{number}" for number in range(4))
+    for places in ({}, dict.fromkeys(names, "r0")):
+        passes = find(names, dict.fromkeys(names, 0), lambda groups: [Outcome("pass", "")] * len(groups), places)
+        assert passes.summary.endswith("look at what connects these parts"), passes.summary
+
+
+@pytest.mark.parametrize(
+    ("bad", "summary"),
+    [
+        ("r0", "n[12-19] fail together; n[16-19] and n[12-15] pass by themselves"),
+        ("r2", "n[0-11] fail together; n[8-11] and n[0-7] pass by themselves"),
+        ("r4", "n[0-7] fail together; n[4-7] and n[0-3] pass by themselves"),
+    ],
+)
+def test_which_of_five_racks_has_the_bad_uplink_is_said(bad: str, summary: str) -> None:
+    found, _ = uplink(racked(4, 4, 4, 4, 4), bad)
+    assert summary in found.summary and found.summary.endswith("these racks"), found.summary
 
 
 @pytest.mark.parametrize("count", range(2, 8))
@@ -257,13 +277,7 @@ def test_a_bad_uplink_of_one_rack_names_no_host(count: int) -> None:
     for sizes in (*((size,) * count for size in (2, 3, 4, 8)), (4, 5, 2), (5, 5, 2)):
         racks = racked(*sizes)
         for bad in sorted(set(racks.values())):
-
-            def test(groups: Sequence[tuple[Group, tuple[int, ...]]], bad: str = bad) -> list[Outcome]:
-                spans = [{racks[name] for name in names} for names, _ in groups]  # noqa: B023
-                wrong = [len(each) > 1 and bad in each for each in spans]
-                return [Outcome("fail", "slow", fault="slow") if each else Outcome("pass", "fine") for each in wrong]
-
-            found = find(tuple(racks), dict.fromkeys(racks, 0), test, racks)
+            found, _ = uplink(racks, bad)
             assert not found.named, (sizes, bad, found)
 
 
