@@ -40,7 +40,9 @@ def node(verbs: str | None = None, roce: str | None = None, rc: int = 0, devices
     conf = root_files({"/etc/nccl.conf": f"NCCL_IB_TC={fields['tc']}\n"} if "tc" in fields else {})
     return NodeState(
         rdma=rdma,
-        network=Network(devices=network, rdma=addresses),
+        network=Network(
+            devices=network, rdma=addresses, rdma_drivers=dict.fromkeys(addresses, fields.get("driver", "mlx5_core"))
+        ),
         active=active,
         files=conf,
         nccl=fields.get("env", ()),
@@ -54,11 +56,13 @@ def vlan(state: NodeState) -> NodeState:
         "eth1.7": NetDevice(kind="vlan", lower=("eth1",), addresses=("10.0.0.5/24",)),
     }
     named = {path: "eth1.7" if "ndevs" in path else text for path, text in state.rdma.items()}
-    network = Network(devices=devices, rdma={"mlx5_0": ("eth1",)})
+    assert isinstance(state.network, Network)
+    network = state.network.model_copy(update={"devices": devices})
     return state.model_copy(update={"rdma": named, "network": network})
 
 
 LOSSLESS = qos(3)
+BY_PORT = qos(3, app='{"dgram_port_prio":[[4791,3]]}')
 TWO = qos(3) + qos(netdev="eth2")
 TC = {"nccl": {"extra": {"NCCL_IB_TC": "106"}}}
 TCP = {"nccl": {"transport": "tcp"}}
@@ -97,6 +101,9 @@ VERDICTS: list[Row] = [
     warns("rdma.trust", "without a VLAN have no priority in it: mlx5_0:1 (eth1)", node(roce=qos(3, app="{}"))),
     skips("rdma.trust", "PFC is off", node(roce=qos(app="{}"))),
     skips("rdma.trust", "nothing shows the trust mode", node(roce=f"pfc eth1 {pfc(3)}\n")),
+    # Broadcom's bnxt_re takes the priority from the UDP port, Intel's irdma from the TOS into VLAN 0.
+    skips("rdma.trust", "nothing shows the trust mode", node(roce=BY_PORT, driver="bnxt_en")),
+    skips("rdma.trust", "nothing shows the trust mode", node(roce=qos(3, app="{}"), driver="ice")),
     is_unknown("rdma.trust", "not checked", UNASKED),
     passes("rdma.ecn", "ECN is on: mlx5_0:1 (eth1)", node(roce=LOSSLESS), TC),
     warns("rdma.ecn", "ECN is off for priority 0, which NCCL's packets have: mlx5_0:1 (eth1)", node(roce=LOSSLESS)),

@@ -1,7 +1,9 @@
 """Checks of the fabric's ports: the size of their packets, and what RoCE needs of Ethernet so that none are lost.
 
 gpuready changes none of this: NICs and switches must agree. Only the fabric's ports are judged (nccl.subnets,
-nccl.interfaces). The trust mode is dscp if the NIC has rules for DSCP values, else pcp, as mlnx_qos says it.
+nccl.interfaces). With the mlx5 driver, the trust mode is dscp if the NIC has rules for DSCP values, else pcp, as
+mlnx_qos says it. Others take the priority from elsewhere: bnxt_re from the rules for UDP port 4791 or the Ethertype,
+irdma from the TOS into the tag of VLAN 0.
 Sources: iproute2's dcb (dcb_pfc.c, dcb_app.c); mlnx-tools (mlnx_qos: qos/trust) and NVIDIA's RoCE guides (ecn/roce_np,
 ecn/roce_rp, tc/1/traffic_class); Linux' rdma/ib_addr.h (iboe_get_mtu); NCCL's user guide (NCCL_IB_TC).
 Looked up on 2026-11-28.
@@ -32,6 +34,8 @@ _LINE = re.compile(r"^(pfc|app|trust|ecn|tclass) (\S{1,64}) (.{1,4000})$", re.M)
 _ECN = re.compile(r"(np|rp) ([0-7]) ([01])")
 _TCLASS = re.compile(r"\bGlobal tclass=(\d{1,3})\b")
 _VLANS = ("vlan",)
+#: The driver (also of subfunctions, mlx5_core.sf) whose trust mode follows from its rules for DSCP values.
+_BY_RULES = "mlx5_core"
 
 
 def _fabric(spec: NodeSpec, state: NodeState, *transports: str) -> tuple[Chosen, ...]:
@@ -80,13 +84,13 @@ def _sizes(text: str) -> dict[str, tuple[int, int]]:
 class _Qos:
     """What a port does with its packets. ``lossless``: the priorities with PFC; None: not shown.
 
-    ``priorities``: DSCP -> priority. ``ecn``: np (marks are reported) or rp (the sender slows down) -> priority ->
+    ``priorities``: DSCP -> priority; None: not shown. ``ecn``: np (marks are reported) or rp (the sender slows down) -> priority ->
     whether it is on. ``tclass``: the driver's traffic class for all RDMA; None: the program chooses.
     """
 
     lossless: frozenset[int] | None = None
     trust: str = ""
-    priorities: dict[int, int] = field(default_factory=dict)
+    priorities: dict[int, int] | None = None
     ecn: dict[str, dict[int, bool]] = field(default_factory=dict)
     tclass: int | None = None
 
@@ -108,7 +112,7 @@ class _RocePort:
     @property
     def priority(self) -> int | None:
         if self.qos.trust == "dscp":
-            return self.qos.priorities.get(self.dscp)
+            return (self.qos.priorities or {}).get(self.dscp)
         return 0 if self.qos.trust == "pcp" and not self.tagged else None
 
 
@@ -127,9 +131,13 @@ def _roce(spec: NodeSpec, state: NodeState) -> list[_RocePort]:
         below = network.devices.get(each.port.netdev, NetDevice())
         tagged = network.devices.get(each.netdev, NetDevice()).kind in _VLANS
         tclass = said.get(each.port.device, _Qos()).tclass
+        by_rules = network.rdma_drivers.get(each.port.device, "").startswith(_BY_RULES)
         for name in below.lower if below.kind in AGGREGATES else (each.port.netdev,):
             dscp = (wanted if tclass is None else tclass) >> 2
-            made.append(_RocePort(each, name, said.get(name, _Qos()), dscp, tagged))
+            qos = said.get(name, _Qos())
+            if by_rules and qos.priorities is not None and not qos.trust:
+                qos.trust = "dscp" if qos.priorities else "pcp"
+            made.append(_RocePort(each, name, qos, dscp, tagged))
     return made
 
 
@@ -168,11 +176,10 @@ def _dcb(qos: _Qos, what: str, text: str) -> None:
         if isinstance(on, list) and len(on) == 8:
             qos.lossless = frozenset(number for number, each in enumerate(on) if each is True)
         return
-    rows = told.get("dscp_prio", [])
+    rows, qos.priorities = told.get("dscp_prio", []), {}
     for row in rows if isinstance(rows, list) else []:
         if isinstance(row, list) and len(row) == 2 and all(type(each) is int for each in row):
             qos.priorities[row[0]] = row[1]
-    qos.trust = qos.trust or ("dscp" if qos.priorities else "pcp")
 
 
 def _listed(numbers: frozenset[int]) -> str:
