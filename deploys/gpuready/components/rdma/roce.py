@@ -204,7 +204,9 @@ def _pfc(spec: NodeSpec, state: NodeState) -> Verdict:
     if not protected:
         if all(_slows(each) for each in found):
             return passed("PFC is off; ECN slows senders down instead")
-        return warn("PFC is off, and nothing shows that ECN is on: a full switch drops RDMA packets")
+        if not all(each.qos.ecn for each in found):
+            return skip("PFC is off, and the driver does not show ECN")
+        return warn("PFC is off, and ECN is off, too: a full switch drops RDMA packets")
     outside = [each for each in found if each.priority is not None and each.priority not in protected]
     if outside:
         first = outside[0]
