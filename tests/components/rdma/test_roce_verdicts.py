@@ -82,7 +82,13 @@ VERDICTS: list[Row] = [
     passes("rdma.pfc", "PFC is on for priority 3", node(roce=LOSSLESS, tc=106)),
     passes("rdma.pfc", "priority 3", node(roce=LOSSLESS, env=("/etc/profile.d/a.sh:export NCCL_IB_TC=106",), tc=0)),
     passes("rdma.pfc", "priority 3", node(roce=f"tclass mlx5_0 Global tclass=106\n{LOSSLESS}")),
-    passes("rdma.pfc", "priority 3", node(roce=qos(3, app='{"dscp_prio":[[26,3]]}'))),  # of DSCP 0 nothing is known
+    # Right after the fix of rdma.trust: DSCP 0 has no rule, and so priority 0.
+    warns("rdma.pfc", "DSCP 0, priority 0, but PFC is on for 3", node(roce=qos(3, app='{"dscp_prio":[[26,3]]}'))),
+    skips("rdma.pfc", "nothing shows which priority NCCL's packets have: mlx5_0:1 (eth1)",
+          node(roce=qos(3, app='{"dscp_prio":[[8,3]]}')), TC),
+    skips("rdma.pfc", "nothing shows which priority", node(roce=BY_PORT, driver="bnxt_en")),
+    skips("rdma.pfc", "nothing shows which priority", vlan(node(roce=qos(3, app="{}")))),
+    warns("rdma.pfc", "DSCP 0, priority 0, but PFC is on for 3", node(roce=qos(3, app="{}"))),
     warns("rdma.pfc", "packets have DSCP 0, priority 0, but PFC is on for 3: mlx5_0:1 (eth1)", node(roce=LOSSLESS)),
     warns("rdma.pfc", "DSCP 26, priority 3, but PFC is on for 4, 5", node(roce=qos(4, 5)), TC),
     warns("rdma.pfc", "differ in the priorities with PFC: mlx5_0:1 (eth1): 3; mlx5_1:1 (eth2): none",

@@ -84,8 +84,8 @@ def _sizes(text: str) -> dict[str, tuple[int, int]]:
 class _Qos:
     """What a port does with its packets. ``lossless``: the priorities with PFC; None: not shown.
 
-    ``priorities``: DSCP -> priority; None: not shown. ``ecn``: np (marks are reported) or rp (the sender slows down) -> priority ->
-    whether it is on. ``tclass``: the driver's traffic class for all RDMA; None: the program chooses.
+    ``priorities``: DSCP -> priority; None: not shown. ``ecn``: np (marks are reported) or rp (the sender slows down) ->
+    priority -> whether it is on. ``tclass``: the driver's traffic class for all RDMA; None: the program chooses.
     """
 
     lossless: frozenset[int] | None = None
@@ -112,7 +112,7 @@ class _RocePort:
     @property
     def priority(self) -> int | None:
         if self.qos.trust == "dscp":
-            return (self.qos.priorities or {}).get(self.dscp)
+            return (self.qos.priorities or {}).get(self.dscp, 0 if self.dscp == 0 else None)
         return 0 if self.qos.trust == "pcp" and not self.tagged else None
 
 
@@ -214,6 +214,11 @@ def _pfc(spec: NodeSpec, state: NodeState) -> Verdict:
             f"NCCL's packets have DSCP {first.dscp}, priority {first.priority}, but PFC is on for {_listed(protected)}"
         )
         return warn(f"{told}: {', '.join(each.name for each in outside)}")
+    if blind := [each.name for each in found if each.priority is None]:
+        return skip(
+            f"PFC is on for {_listed(protected)}, but nothing shows which priority NCCL's packets have: "
+            f"{', '.join(blind)}"
+        )
     return passed(f"PFC is on for priority {_listed(protected)}", "; ".join(shown))
 
 
