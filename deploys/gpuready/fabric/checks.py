@@ -170,7 +170,8 @@ def _ports(fabric: FabricRun, host: str) -> Verdict:
     alone = list(dict.fromkeys(f"{each.end}: {each.reason}" for each in fabric.unpaired if each.end.host == host))
     if alone:
         return warn(f"not paired: {'; '.join(alone)}", "check whether the other host lacks a port; else ignore this")
-    ends = [(each.server, each.client) for each in mine if not each.server.over_tcp]  # tcp_mtu tests it over TCP
+    # tcp_mtu tests it over TCP; the MTU of IPoIB is not that of RDMA.
+    ends = [(each.server, each.client) for each in mine if each.server.gid_index is not None]
     unlike = [f"{a} {a.mtu}, {b} {b.mtu}" for a, b in ends if a.mtu and b.mtu and a.mtu != b.mtu]
     if unlike:
         told = f"ports that are paired differ in their MTU: {'; '.join(dict.fromkeys(unlike))}"
