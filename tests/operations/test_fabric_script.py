@@ -51,9 +51,7 @@ def answer(python: Path, torch: str = WHO) -> dict[str, tuple[int, str]]:
 
 @pytest.mark.parametrize(("told", "listens"), [(False, ""), (True, ""), (False, "tcp")])
 @pytest.mark.fault("rank-in-state-d")
-def test_a_tool_that_survives_its_limit_does_not_hold_the_script(
-    told: bool, listens: str, tmp_path: Path
-) -> None:
+def test_a_tool_that_survives_its_limit_does_not_hold_the_script(told: bool, listens: str, tmp_path: Path) -> None:
     """As timeout does while its child is in state D: it goes on waiting. ``told``: gpuready asks for the end, too.
 
     ``listens``: the tool hangs before it listens.

@@ -267,11 +267,12 @@ CHECKS = (
         "RDMA packets are as large as they can be",
         Level.effective,
         "RoCE derives the size of its packets from the MTU of the interface: 1500 gives 1024 bytes, 4200 or more gives "
-        "4096. Small packets cost bandwidth. On InfiniBand, the subnet manager sets the size. Ports of two hosts that "
-        "differ use the smaller one; gpuready fabric compares them.",
+        "4096. Small packets cost bandwidth. On InfiniBand, the size is the smaller limit of both ends of the link. "
+        "Ports of two hosts that differ use the smaller one; gpuready fabric compares them.",
         "ibv_devinfo -v | grep -E 'hca_id|_mtu'; ip link show dev INTERFACE",
         "ip link set dev INTERFACE mtu 9000, in the network's configuration, too, and at least that on all switches of "
-        "the fabric; with a bond or VLAN also the interfaces below it; on InfiniBand: the subnet manager's partition",
+        "the fabric; with a bond or VLAN also the interfaces below it; on InfiniBand: the port at the other end of the "
+        "link allows less",
         _mtu,
         component="rdma",
         active=True,
