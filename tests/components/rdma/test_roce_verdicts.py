@@ -81,6 +81,14 @@ VERDICTS: list[Row] = [
     passes("rdma.pfc", "PFC is on for priority 3", node(roce=LOSSLESS), TC),
     passes("rdma.pfc", "PFC is on for priority 3", node(roce=LOSSLESS, tc=106)),
     passes("rdma.pfc", "priority 3", node(roce=LOSSLESS, env=("/etc/profile.d/a.sh:export NCCL_IB_TC=106",), tc=0)),
+    passes("rdma.pfc", "priority 3", node(roce=LOSSLESS, tc="0x6a")),
+    warns("rdma.pfc", "DSCP 0, priority 0", node(roce=LOSSLESS, tc="\u00b2")),  # a digit that is no number
+    warns("rdma.pfc", "DSCP 0, priority 0", node(roce=LOSSLESS), {"nccl": {"extra": {"NCCL_IB_TC": "\u00b2"}}}),
+    warns("rdma.pfc", "DSCP 0, priority 0", node(roce=LOSSLESS, tc="0\n# for switches: NCCL_IB_TC=106")),
+    warns("rdma.pfc", "DSCP 0, priority 0", node(roce=LOSSLESS, tc="0\n#once: NCCL_IB_TC=106\nx:NCCL_IB_TC=106")),
+    warns("rdma.pfc", "DSCP 0, priority 0", node(roce=LOSSLESS, env=("/etc/profile:A=1 # NCCL_IB_TC=106",))),
+    passes("rdma.pfc", "priority 3",
+           node(roce=LOSSLESS, env=("/etc/profile:export NCCL_DEBUG=WARN NCCL_IB_TC=106",))),
     passes("rdma.pfc", "priority 3", node(roce=f"tclass mlx5_0 Global tclass=106\n{LOSSLESS}")),
     # Right after the fix of rdma.trust: DSCP 0 has no rule, and so priority 0.
     warns("rdma.pfc", "DSCP 0, priority 0, but PFC is on for 3", node(roce=qos(3, app='{"dscp_prio":[[26,3]]}'))),

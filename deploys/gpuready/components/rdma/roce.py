@@ -20,6 +20,7 @@ from gpuready.contract.question import Question
 from gpuready.model.network import NetDevice, Network
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
+from gpuready.network.nccl_conf import of_jobs
 from gpuready.network.ports import AGGREGATES
 from gpuready.network.rdma_choice import Chosen, choose
 
@@ -29,7 +30,6 @@ _PORT = re.compile(r"^\s{1,40}port:\s{1,40}(\d{1,3})$", re.M)
 _MTU = re.compile(r"^\s{1,40}(max|active)_mtu:\s{1,40}(\d{1,5}) ", re.M)
 #: The headers of a RoCE packet (GRH, UDP, BTH, XRC, atomic, ICRC), which the kernel subtracts from the MTU.
 _HEADERS = 96
-_TC = re.compile(r"^(?:[^\n:]{0,200}:.{0,20}\b)?NCCL_IB_TC=[\"']?(\d{1,3})\b", re.M)
 _LINE = re.compile(r"^(pfc|app|trust|ecn|tclass) (\S{1,64}) (.{1,4000})$", re.M)
 _ECN = re.compile(r"(np|rp) ([0-7]) ([01])")
 _TCLASS = re.compile(r"\bGlobal tclass=(\d{1,3})\b")
@@ -143,10 +143,10 @@ def _roce(spec: NodeSpec, state: NodeState) -> list[_RocePort]:
 
 def _traffic_class(spec: NodeSpec, state: NodeState) -> int:
     """Return NCCL_IB_TC of this node's jobs; NCCL's own default is 0."""
-    if (said := spec.nccl.extra.get("NCCL_IB_TC", "")).isdigit():
-        return int(said)
-    found = _TC.search("\n".join((*state.nccl, state.text("/etc/nccl.conf"))))
-    return int(found[1]) if found else 0
+    try:
+        return max(0, int(of_jobs(spec, state).get("NCCL_IB_TC", ""), 0))
+    except ValueError:  # NCCL ignores what is not a number
+        return 0
 
 
 def _said(text: str) -> dict[str, _Qos]:
