@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -14,10 +16,15 @@ from gpuready.fabric.collective import SHARES, TEST, Measured, Outcome, Scope, S
 from gpuready.fabric.counters import Snapshot
 from gpuready.fabric.job import Part, planned
 from gpuready.fabric.job import start as job_start
+from gpuready.fabric.run import FabricRun, Wanted
+from gpuready.fabric.schedule import Pairing
 from gpuready.fabric.search import Group, Trial, bound, in_order, named, next_round
 from gpuready.fabric.verdict import Answer
 from gpuready.model.spec import NodeSpec
 from gpuready.model.verify import Thresholds
+from gpuready.result.model import HostResult
+from gpuready.verbs.fabric.rounds import Hosts
+from gpuready.verbs.fabric.rounds import test_all as run_rounds
 from tests.fabric.test_fabric_training import NAMES, NO_GPUS
 from tests.network.test_tcp_choice import state
 from tests.verbs.render.test_kubernetes import node
@@ -281,6 +288,29 @@ def test_a_bad_uplink_of_one_rack_names_no_host(count: int) -> None:
             assert not found.named, (sizes, bad, found)
 
 
+def test_the_run_hands_the_racks_to_the_search() -> None:
+    names = tuple(f"n{number}" for number in range(1, 5))
+    states = {name: state(f"eth0 virtio_net 10.0.0.{name[1]}/24") for name in names}
+    racks = dict(zip(names, ("r1", "r2") * 2, strict=True))
+    entries = {name: SimpleNamespace(spec=NO_GPUS, spread=("rack", racks[name])) for name in names}
+    results = {name: HostResult(name, outcome="ok") for name in names}
+    hosts = cast(Hosts, SimpleNamespace(entries=entries, results=results, progress=lambda *words: None))
+    fabric = FabricRun(Wanted(Pairing("ring"), ("collective",), 5))
+
+    def run(jobs: Sequence[Sequence[Part]]) -> list[list[Answer]]:
+        return [
+            [
+                answer(rank, line(rank, wrong=1) if len({racks[part.end.host] for part in job}) > 1 else timed(rank))
+                for rank, part in enumerate(job)
+            ]
+            for job in jobs
+        ]
+
+    run_rounds(hosts, fabric, states, lambda meetings: None, run)
+    assert fabric.search and [each.hosts for each in fabric.search.tried] == [("n1", "n3"), ("n2", "n4")]
+    assert fabric.search.summary.endswith("look at what connects these racks")
+
+
 def test_of_two_hosts_with_a_bad_network_between_them_none_is_named() -> None:
     assert searched(2, {"n0"}, alone=False)[0] == ()
 
@@ -335,3 +365,5 @@ def test_the_script_is_python_and_gets_what_it_asks_for() -> None:
     compile(script, "collective.py", "exec")
     options = Scope().arguments(5, True, 150)[::2]
     assert all(f'"{option}"' in script for option in options) and len(options) == 7
+    # The ranks find each other before a rank that does not start is killed.
+    assert "watched(args.start, " in script and "timeout=timedelta(seconds=0.8 * args.start)" in script

@@ -61,6 +61,18 @@ def vlan(state: NodeState) -> NodeState:
     return state.model_copy(update={"rdma": named, "network": network})
 
 
+def bond(state: NodeState) -> NodeState:
+    """The same node, with its address on a bond of eth1 and eth2."""
+    devices = {
+        **{name: NetDevice(mtu=1500) for name in ("eth1", "eth2")},
+        "bond0": NetDevice(kind="bond", lower=("eth1", "eth2"), addresses=("10.0.0.5/24",)),
+    }
+    named = {path: "bond0" if "ndevs" in path else text for path, text in state.rdma.items()}
+    assert isinstance(state.network, Network)
+    network = state.network.model_copy(update={"devices": devices})
+    return state.model_copy(update={"rdma": named, "network": network})
+
+
 LOSSLESS = qos(3)
 BY_PORT = qos(3, app='{"dgram_port_prio":[[4791,3]]}')
 TWO = qos(3) + qos(netdev="eth2")
@@ -96,11 +108,15 @@ VERDICTS: list[Row] = [
           node(roce=qos(3, app='{"dscp_prio":[[8,3]]}')), TC),
     skips("rdma.pfc", "nothing shows which priority", node(roce=BY_PORT, driver="bnxt_en")),
     skips("rdma.pfc", "nothing shows which priority", vlan(node(roce=qos(3, app="{}")))),
-    warns("rdma.pfc", "DSCP 0, priority 0, but PFC is on for 3", node(roce=qos(3, app="{}"))),
+    # Without a VLAN, trust mode pcp gives all packets priority 0.
+    warns("rdma.pfc", "DSCP 26, priority 0, but PFC is on for 3", node(roce=qos(3, app="{}")), TC),
     warns("rdma.pfc", "packets have DSCP 0, priority 0, but PFC is on for 3: mlx5_0:1 (eth1)", node(roce=LOSSLESS)),
     warns("rdma.pfc", "DSCP 26, priority 3, but PFC is on for 4, 5", node(roce=qos(4, 5)), TC),
     warns("rdma.pfc", "differ in the priorities with PFC: mlx5_0:1 (eth1): 3; mlx5_1:1 (eth2): none",
           node(roce=TWO, devices=2)),
+    warns("rdma.pfc", "mlx5_0:1 (eth1): 3; mlx5_0:1 (eth2): none", bond(node(roce=qos(3) + qos(netdev="eth2")))),
+    passes("rdma.pfc", "PFC is on for priority 3", bond(node(roce=qos(3) + qos(3, netdev="eth2"))), TC),
+    skips("rdma.pfc", "nothing shows PFC of mlx5_0:1 (eth2)", bond(node(roce=LOSSLESS)), TC),
     passes("rdma.pfc", "PFC is off; ECN slows senders down", node(roce=qos()), TC),
     skips("rdma.pfc", "PFC is off, and the driver does not show ECN", node(roce=qos(ecn="")), TC),
     warns("rdma.pfc", "PFC is off, and ECN is off, too", node(roce=qos())),  # not for priority 0
