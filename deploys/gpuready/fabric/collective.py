@@ -251,7 +251,7 @@ def findings(
     for part, answer in zip(parts, answers, strict=True):
         status, summary, remedy, proof = found.status, found.summary, found.remedy, ""
         if search and part.end.host in search.named:
-            summary = f"{search.summary}; {summary}"
+            summary = f"{search.summary.removeprefix(f'{part.end.host}: ')}; {summary}"  # the line has the name
         elif search and part.end.host in search.cleared:
             status, remedy = ("pass", "") if search.named else ("warn", remedy)
             summary = f"passed with other hosts; {search.summary}"

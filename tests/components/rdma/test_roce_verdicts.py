@@ -118,7 +118,7 @@ VERDICTS: list[Row] = [
     passes("rdma.pfc", "PFC is on for priority 3", bond(node(roce=qos(3) + qos(3, netdev="eth2"))), TC),
     skips("rdma.pfc", "nothing shows PFC of mlx5_0:1 (eth2)", bond(node(roce=LOSSLESS)), TC),
     passes("rdma.pfc", "PFC is off; ECN slows senders down", node(roce=qos()), TC),
-    skips("rdma.pfc", "PFC is off, and the driver does not show ECN", node(roce=qos(ecn="")), TC),
+    skips("rdma.pfc", "PFC is off, and nothing shows ECN", node(roce=qos(ecn="")), TC),
     warns("rdma.pfc", "PFC is off, and ECN is off, too", node(roce=qos())),  # not for priority 0
     skips("rdma.pfc", "nothing shows PFC of mlx5_0:1 (eth1): needs dcb", node(roce="trust eth1 dscp\n")),
     skips("rdma.pfc", "nothing shows PFC", node(roce='pfc eth1 {"prio_pfc":[true]}\npfc eth1 [\napp eth1 []\n')),
@@ -138,7 +138,7 @@ VERDICTS: list[Row] = [
     passes("rdma.ecn", "ECN is on: mlx5_0:1 (eth1)", node(roce=LOSSLESS), TC),
     warns("rdma.ecn", "ECN is off for priority 0, which NCCL's packets have: mlx5_0:1 (eth1)", node(roce=LOSSLESS)),
     warns("rdma.ecn", "ECN is off for any priority", node(roce="ecn eth1 np 3 1\necn eth1 rp 3 0\n")),
-    skips("rdma.ecn", "does not show ECN of mlx5_0:1 (eth1)", node(roce=qos(3, ecn="")), TC),
+    skips("rdma.ecn", "nothing shows ECN of mlx5_0:1 (eth1)", node(roce=qos(3, ecn="")), TC),
     is_unknown("rdma.ecn", "not checked", UNASKED),
 ]  # fmt: skip
 test_verdict = held(VERDICTS)

@@ -205,7 +205,7 @@ def _pfc(spec: NodeSpec, state: NodeState) -> Verdict:
         if all(_slows(each) for each in found):
             return passed("PFC is off; ECN slows senders down instead")
         if not all(each.qos.ecn for each in found):
-            return skip("PFC is off, and the driver does not show ECN")
+            return skip("PFC is off, and nothing shows ECN: gpuready reads it only from NVIDIA's driver (DOCA-OFED)")
         return warn("PFC is off, and ECN is off, too: a full switch drops RDMA packets")
     outside = [each for each in found if each.priority is not None and each.priority not in protected]
     if outside:
@@ -244,7 +244,7 @@ def _slows(port: _RocePort) -> bool:
 def _ecn(spec: NodeSpec, state: NodeState) -> Verdict:
     found = _roce(spec, state)
     if blind := [each.name for each in found if not each.qos.ecn]:
-        return skip(f"the driver does not show ECN of {', '.join(blind)}: only NVIDIA's own (DOCA-OFED) does")
+        return skip(f"nothing shows ECN of {', '.join(blind)}: gpuready reads it only from NVIDIA's driver (DOCA-OFED)")
     if off := [each for each in found if not _slows(each)]:
         where = "any priority" if off[0].priority is None else f"priority {off[0].priority}, which NCCL's packets have"
         return warn(f"ECN is off for {where}: {', '.join(each.name for each in off)}")
