@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -14,10 +16,15 @@ from gpuready.fabric.collective import SHARES, TEST, Measured, Outcome, Scope, S
 from gpuready.fabric.counters import Snapshot
 from gpuready.fabric.job import Part, planned
 from gpuready.fabric.job import start as job_start
+from gpuready.fabric.run import FabricRun, Wanted
+from gpuready.fabric.schedule import Pairing
 from gpuready.fabric.search import Group, Trial, bound, in_order, named, next_round
 from gpuready.fabric.verdict import Answer
 from gpuready.model.spec import NodeSpec
 from gpuready.model.verify import Thresholds
+from gpuready.result.model import HostResult
+from gpuready.verbs.fabric.rounds import Hosts
+from gpuready.verbs.fabric.rounds import test_all as run_rounds
 from tests.fabric.test_fabric_training import NAMES, NO_GPUS
 from tests.network.test_tcp_choice import state
 from tests.verbs.render.test_kubernetes import node
@@ -229,25 +236,79 @@ def test_the_first_halves_are_whole_racks_where_the_middle_is_near() -> None:
 
     assert first(4, 4) == [["r0"] * 4, ["r1"] * 4]
     assert first(5, 3) == [["r0"] * 5, ["r1"] * 3]
+    assert first(2, 2, 2) == [["r0"] * 2, ["r1"] * 2 + ["r2"] * 2]
     assert first(2, 3, 2, 2) == [["r0", "r0", "r1", "r1", "r1"], ["r2", "r2", "r3", "r3"]]
     assert first(7, 1) == [["r0"] * 4, ["r0", "r0", "r0", "r1"]]  # too far from the middle
 
 
-def test_a_bad_uplink_between_racks_is_said() -> None:
-    racks = {f"n{number}": f"r{number % 2}" for number in range(4)}
-    asked = []
+def uplink(racks: Mapping[str, str], bad: str) -> tuple[Search, list[Sequence[Group]]]:
+    """The search over racks of which one has a bad uplink: what spans racks and includes this one fails."""
+    asked: list[Sequence[Group]] = []
 
     def test(groups: Sequence[tuple[Group, tuple[int, ...]]]) -> list[Outcome]:
         asked.append([names for names, _ in groups])
-        apart = [len({racks[name] for name in names}) == 1 for names, _ in groups]
-        return [Outcome("pass", "fine") if each else Outcome("fail", "slow", fault="slow") for each in apart]
+        spans = [{racks[name] for name in names} for names, _ in groups]
+        wrong = [len(each) > 1 and bad in each for each in spans]
+        return [Outcome("fail", "slow", fault="slow") if each else Outcome("pass", "fine") for each in wrong]
 
-    found = find(tuple(racks), dict.fromkeys(racks, 0), test, racks)
+    return find(tuple(racks), dict.fromkeys(racks, 0), test, racks), asked
+
+
+def test_a_bad_uplink_between_racks_is_said() -> None:
+    found, asked = uplink({f"n{number}": f"r{number % 2}" for number in range(4)}, "r1")
     assert found.named == () and asked == [[("n0", "n2"), ("n1", "n3")]]
-    assert found.summary.endswith("so look at what connects the racks (n[0,2]; n[1,3])"), found.summary
-    for places in ({}, dict.fromkeys(racks, "r0")):
-        passes = find(tuple(racks), dict.fromkeys(racks, 0), lambda groups: [Outcome("pass", "")] * len(groups), places)
-        assert "what connects the parts" in passes.summary
+    assert "n[0-3] fail together; n[0,2] and n[1,3] pass by themselves" in found.summary
+    assert found.summary.endswith("look at what connects these racks"), found.summary
+    names = tuple(f"n{number}" for number in range(4))
+    for places in ({}, dict.fromkeys(names, "r0")):
+        passes = find(names, dict.fromkeys(names, 0), lambda groups: [Outcome("pass", "")] * len(groups), places)
+        assert passes.summary.endswith("look at what connects these parts"), passes.summary
+
+
+@pytest.mark.parametrize(
+    ("bad", "summary"),
+    [
+        ("r0", "n[12-19] fail together; n[16-19] and n[12-15] pass by themselves"),
+        ("r2", "n[0-11] fail together; n[8-11] and n[0-7] pass by themselves"),
+        ("r4", "n[0-7] fail together; n[4-7] and n[0-3] pass by themselves"),
+    ],
+)
+def test_which_of_five_racks_has_the_bad_uplink_is_said(bad: str, summary: str) -> None:
+    found, _ = uplink(racked(4, 4, 4, 4, 4), bad)
+    assert summary in found.summary and found.summary.endswith("these racks"), found.summary
+
+
+@pytest.mark.parametrize("count", range(2, 8))
+def test_a_bad_uplink_of_one_rack_names_no_host(count: int) -> None:
+    """A test fails if it spans racks and the bad one is among them."""
+    for sizes in (*((size,) * count for size in (2, 3, 4, 8)), (4, 5, 2), (5, 5, 2)):
+        racks = racked(*sizes)
+        for bad in sorted(set(racks.values())):
+            found, _ = uplink(racks, bad)
+            assert not found.named, (sizes, bad, found)
+
+
+def test_the_run_hands_the_racks_to_the_search() -> None:
+    names = tuple(f"n{number}" for number in range(1, 5))
+    states = {name: state(f"eth0 virtio_net 10.0.0.{name[1]}/24") for name in names}
+    racks = dict(zip(names, ("r1", "r2") * 2, strict=True))
+    entries = {name: SimpleNamespace(spec=NO_GPUS, spread=("rack", racks[name])) for name in names}
+    results = {name: HostResult(name, outcome="ok") for name in names}
+    hosts = cast(Hosts, SimpleNamespace(entries=entries, results=results, progress=lambda *words: None))
+    fabric = FabricRun(Wanted(Pairing("ring"), ("collective",), 5))
+
+    def run(jobs: Sequence[Sequence[Part]]) -> list[list[Answer]]:
+        return [
+            [
+                answer(rank, line(rank, wrong=1) if len({racks[part.end.host] for part in job}) > 1 else timed(rank))
+                for rank, part in enumerate(job)
+            ]
+            for job in jobs
+        ]
+
+    run_rounds(hosts, fabric, states, lambda meetings: None, run)
+    assert fabric.search and [each.hosts for each in fabric.search.tried] == [("n1", "n3"), ("n2", "n4")]
+    assert fabric.search.summary.endswith("look at what connects these racks")
 
 
 def test_of_two_hosts_with_a_bad_network_between_them_none_is_named() -> None:
@@ -293,7 +354,9 @@ def test_after_a_search_only_the_named_host_fails() -> None:
     spoiled = [answer(n, line(n, wrong=1)) for n in range(3)]
     search = Search(4, (), ("n2",), (), ("n1", "n3"), "n2: the fault is here")
     made = findings(parts(), spoiled, judged(parts(), spoiled, LIMITS), search)
-    assert [each.status for each in made] == ["pass", "fail", "pass"] and made[1].summary.startswith("n2: the fault")
+    assert [each.status for each in made] == ["pass", "fail", "pass"] and made[1].summary.startswith(
+        "the fault is here; wrong"
+    )
     nobody = replace(search, named=(), cleared=("n1",))
     made = findings(parts(), spoiled, judged(parts(), spoiled, LIMITS), nobody)
     assert [each.status for each in made] == ["warn", "fail", "fail"]
@@ -304,3 +367,5 @@ def test_the_script_is_python_and_gets_what_it_asks_for() -> None:
     compile(script, "collective.py", "exec")
     options = Scope().arguments(5, True, 150)[::2]
     assert all(f'"{option}"' in script for option in options) and len(options) == 7
+    # The ranks find each other before a rank that does not start is killed.
+    assert "watched(args.start, " in script and "timeout=timedelta(seconds=0.8 * args.start)" in script

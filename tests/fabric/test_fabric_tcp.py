@@ -29,6 +29,7 @@ from gpuready.network.tcp_choice import Wire, Wires
 from gpuready.result.model import HostResult
 from gpuready.verbs.fabric.rounds import Hosts, Meeting
 from gpuready.verbs.fabric.rounds import test_all as run_rounds
+from tests.verdicts import root_files
 
 SOCKETS = (Path(__file__).parents[1] / "data/fabric/all_reduce-sockets.txt").read_text("utf-8")
 A, B = (End(f"n{n}", "eth0", 0, "eth0", f"10.0.0.{n}", None, 10.0, 1500) for n in (1, 2))
@@ -137,7 +138,7 @@ FAST = iperf(4.0) + iperf(9.0)
 
 
 @pytest.mark.parametrize(
-    ("text", "driver", "extra", "told"),
+    ("text", "driver", "by_user", "told"),
     [
         (FAST, "mlx5_core", {}, "NCCL_SOCKET_NTHREADS: 1, NCCL_NSOCKS_PERTHREAD: 8"),
         (cores(FAST, 60.5, 99.0), "mlx5_core", {}, "NCCL_SOCKET_NTHREADS: 1, NCCL_NSOCKS_PERTHREAD: 8"),
@@ -145,16 +146,21 @@ FAST = iperf(4.0) + iperf(9.0)
         (cores(FAST, 1.0, 1900.0), "mlx5_core", {}, "NCCL_SOCKET_NTHREADS: 8, NCCL_NSOCKS_PERTHREAD: 1"),
         (iperf(8.0) + iperf(9.0), "mlx5_core", {}, ""),  # one socket is enough
         (FAST, "ena", {}, ""),  # NCCL does it by itself
-        (FAST, "mlx5_core", {"NCCL_SOCKET_NTHREADS": "2"}, ""),  # the user has decided
+        (FAST, "mlx5_core", {"extra": {"NCCL_SOCKET_NTHREADS": "2"}}, ""),  # the user has decided
+        (FAST, "mlx5_core", {"file": "NCCL_NSOCKS_PERTHREAD=4\n"}, ""),
+        (FAST, "mlx5_core", {"login": "/etc/environment:NCCL_SOCKET_NTHREADS=2"}, ""),
+        (FAST, "mlx5_core", {"file": "#NCCL_NSOCKS_PERTHREAD=4\n"}, "NCCL_NSOCKS_PERTHREAD: 8"),
         (iperf(0.0, 0) * 2, "mlx5_core", {}, ""),
     ],
 )
-def test_nccls_sockets_follow_what_was_measured(text: str, driver: str, extra: dict[str, str], told: str) -> None:
-    spec = NodeSpec.model_validate({"nccl": {"extra": extra}})
+def test_nccls_sockets_follow_what_was_measured(text: str, driver: str, by_user: dict[str, Any], told: str) -> None:
+    spec = NodeSpec.model_validate({"nccl": {"extra": by_user.get("extra", {})}})
+    files = root_files({"/etc/nccl.conf": by_user.get("file", "")})
     states = {}
     for name in ("n1", "n2"):
         device = NetDevice(state="up", mtu=1500, speed=10000, addresses=(f"10.0.0.{name[1]}/24",), driver=driver)
-        states[name] = NodeState(network=Network(devices={"eth0": device}, default=("eth0",)))
+        network = Network(devices={"eth0": device}, default=("eth0",))
+        states[name] = NodeState(network=network, files=files, nccl=tuple(filter(None, [by_user.get("login")])))
     entries = {name: SimpleNamespace(spec=spec) for name in states}
     results = {name: HostResult(name, outcome="ok") for name in states}
     hosts = cast(Hosts, SimpleNamespace(entries=entries, results=results, progress=lambda *words: None))

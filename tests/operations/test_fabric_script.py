@@ -49,10 +49,13 @@ def answer(python: Path, torch: str = WHO) -> dict[str, tuple[int, str]]:
         return Records(unmarked(process.stdout.read())).runs
 
 
-@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize(("told", "listens"), [(False, ""), (True, ""), (False, "tcp")])
 @pytest.mark.fault("rank-in-state-d")
-def test_a_tool_that_survives_its_limit_does_not_hold_the_script(told: bool, tmp_path: Path) -> None:
-    """As timeout does while its child is in state D: it goes on waiting. ``told``: gpuready asks for the end, too."""
+def test_a_tool_that_survives_its_limit_does_not_hold_the_script(told: bool, listens: str, tmp_path: Path) -> None:
+    """As timeout does while its child is in state D: it goes on waiting. ``told``: gpuready asks for the end, too.
+
+    ``listens``: the tool hangs before it listens.
+    """
     real = shutil.which("timeout")
     stub = tmp_path / "timeout"
     stub.write_text(
@@ -61,7 +64,7 @@ def test_a_tool_that_survives_its_limit_does_not_hold_the_script(told: bool, tmp
     stub.chmod(0o755)
     script = resources.script(
         "fabric/fabric", tool="sleep", limit=600 if told else 1, port=18515, device="", number=0, netdev="lo",
-        listens="", torch="", before=(), shell="", arguments=("600",), launcher=(), gloo=False, known=False,
+        listens=listens, torch="", before=(), shell="", arguments=("600",), launcher=(), gloo=False, known=False,
     )  # fmt: skip
     for old, new in (("STUCK=15", "STUCK=1"), ("\nPATH=", f"\nPATH={tmp_path}:")):
         assert old in script

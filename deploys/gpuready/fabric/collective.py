@@ -251,7 +251,7 @@ def findings(
     for part, answer in zip(parts, answers, strict=True):
         status, summary, remedy, proof = found.status, found.summary, found.remedy, ""
         if search and part.end.host in search.named:
-            summary = f"{search.summary}; {summary}"
+            summary = f"{search.summary.removeprefix(f'{part.end.host}: ')}; {summary}"  # the line has the name
         elif search and part.end.host in search.cleared:
             status, remedy = ("pass", "") if search.named else ("warn", remedy)
             summary = f"passed with other hosts; {search.summary}"
@@ -318,11 +318,15 @@ def find(hosts: Group, gpus: Mapping[str, int], test: Trials, racks: Mapping[str
     elif left := suspects(trials):
         summary = f"the search did not name a host: the fault is among {hostlist(left[0])}, or in what connects them"
     else:
-        passed = [each.hosts for each in tried if each.status == _STATUS[True]]
-        places = {frozenset(racks.get(host) for host in each) for each in passed}
-        apart = racks and len(places) == len(passed) and all(len(each) == 1 for each in places)
-        parts = f"racks ({'; '.join(map(hostlist, passed))})" if apart else "parts"
-        summary = f"the search did not name a host: each part passes by itself, so look at what connects the {parts}"
+        together = next(each.members for each in reversed(trials) if each.passed is False)
+        passed = [each.members for each in trials if each.passed and len(each.members) > 1]
+        parts = [each for each in passed if set(each) & set(together)]
+        places = [place for each in parts for place in {racks.get(host, "") for host in each}]
+        what = "racks" if all(places) and len(set(places)) == len(places) else "parts"
+        summary = (
+            f"the search did not name a host: {hostlist(together)} fail together; {' and '.join(map(hostlist, parts))} "
+            f"pass by themselves, so look at what connects these {what}"
+        )
     return Search(bound(len(hosts)), tuple(tried), bad, tuple(map(int, cards)), cleared, summary)
 
 

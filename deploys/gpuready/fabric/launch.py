@@ -14,9 +14,9 @@ from ipaddress import ip_interface, ip_network
 
 from gpuready.base.errors import GpureadyError
 from gpuready.base.part import Count, Part
-from gpuready.components.nccl import conf
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
+from gpuready.network import nccl_conf as conf
 from gpuready.network import torch
 from gpuready.network.nccl_settings import Settings
 

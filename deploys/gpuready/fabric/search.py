@@ -54,14 +54,14 @@ def in_order(members: Group, places: Mapping[str, str]) -> Group:
 
 
 def _cut(group: Group, places: Mapping[str, str]) -> int:
-    """Return where to cut a group in two: between two places if that is within an eighth of the middle, else there.
+    """Return where to cut a group in two: between two places if that is within a sixth of the middle, else there.
 
     What connects two places, such as the uplink of a rack, is then tested by no half. A cut that is farther from the
     middle could take more rounds than :func:`bound` promises.
     """
     size = len(group)
     between = [at for at in range(1, size) if places.get(group[at - 1]) != places.get(group[at])]
-    near = [at for at in between if 4 * abs(2 * at - size) <= size]
+    near = [at for at in between if 3 * abs(2 * at - size) <= size]
     return min(near, key=lambda at: abs(2 * at - size), default=(size + 1) // 2)
 
 
@@ -70,6 +70,7 @@ def next_round(trials: Sequence[Trial], places: Mapping[str, str] | None = None)
 
     ``places``: where a member is, such as its rack; the members of the first trial are :func:`in_order` of them.
     """
+    places = places or {}
     known, fine, tried = named(trials), good(trials), {frozenset(each.members) for each in trials[1:]}
     pending = [each for each in suspects(trials) if not set(each) & set(known)]
     free = [member for member in trials[0].members if member in fine]
@@ -78,9 +79,11 @@ def next_round(trials: Sequence[Trial], places: Mapping[str, str] | None = None)
     for each in pending:
         if taken & set(each):
             continue
-        middle = _cut(each, places or {})
+        middle = _cut(each, places)
         for half in (each[:middle], each[middle:]):
             if len(half) == 1:
+                # A good one of the same place, so that what connects two places is not tested here, either.
+                free.sort(key=lambda member: places.get(member) != places.get(half[0]))
                 half = (*half, *free[:1])
                 free = free[1:]
             if len(half) > 1 and len(half) < len(trials[0].members) and frozenset(half) not in tried:

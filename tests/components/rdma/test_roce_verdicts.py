@@ -40,7 +40,9 @@ def node(verbs: str | None = None, roce: str | None = None, rc: int = 0, devices
     conf = root_files({"/etc/nccl.conf": f"NCCL_IB_TC={fields['tc']}\n"} if "tc" in fields else {})
     return NodeState(
         rdma=rdma,
-        network=Network(devices=network, rdma=addresses),
+        network=Network(
+            devices=network, rdma=addresses, rdma_drivers=dict.fromkeys(addresses, fields.get("driver", "mlx5_core"))
+        ),
         active=active,
         files=conf,
         nccl=fields.get("env", ()),
@@ -54,11 +56,25 @@ def vlan(state: NodeState) -> NodeState:
         "eth1.7": NetDevice(kind="vlan", lower=("eth1",), addresses=("10.0.0.5/24",)),
     }
     named = {path: "eth1.7" if "ndevs" in path else text for path, text in state.rdma.items()}
-    network = Network(devices=devices, rdma={"mlx5_0": ("eth1",)})
+    assert isinstance(state.network, Network)
+    network = state.network.model_copy(update={"devices": devices})
+    return state.model_copy(update={"rdma": named, "network": network})
+
+
+def bond(state: NodeState) -> NodeState:
+    """The same node, with its address on a bond of eth1 and eth2."""
+    devices = {
+        **{name: NetDevice(mtu=1500) for name in ("eth1", "eth2")},
+        "bond0": NetDevice(kind="bond", lower=("eth1", "eth2"), addresses=("10.0.0.5/24",)),
+    }
+    named = {path: "bond0" if "ndevs" in path else text for path, text in state.rdma.items()}
+    assert isinstance(state.network, Network)
+    network = state.network.model_copy(update={"devices": devices})
     return state.model_copy(update={"rdma": named, "network": network})
 
 
 LOSSLESS = qos(3)
+BY_PORT = qos(3, app='{"dgram_port_prio":[[4791,3]]}')
 TWO = qos(3) + qos(netdev="eth2")
 TC = {"nccl": {"extra": {"NCCL_IB_TC": "106"}}}
 TCP = {"nccl": {"transport": "tcp"}}
@@ -77,15 +93,33 @@ VERDICTS: list[Row] = [
     passes("rdma.pfc", "PFC is on for priority 3", node(roce=LOSSLESS), TC),
     passes("rdma.pfc", "PFC is on for priority 3", node(roce=LOSSLESS, tc=106)),
     passes("rdma.pfc", "priority 3", node(roce=LOSSLESS, env=("/etc/profile.d/a.sh:export NCCL_IB_TC=106",), tc=0)),
+    passes("rdma.pfc", "priority 3", node(roce=LOSSLESS, tc="0x6a")),
+    warns("rdma.pfc", "DSCP 0, priority 0", node(roce=LOSSLESS, tc="\u00b2")),  # a digit that is no number
+    warns("rdma.pfc", "DSCP 0, priority 0", node(roce=LOSSLESS), {"nccl": {"extra": {"NCCL_IB_TC": "\u00b2"}}}),
+    warns("rdma.pfc", "DSCP 0, priority 0", node(roce=LOSSLESS, tc="0\n# for switches: NCCL_IB_TC=106")),
+    warns("rdma.pfc", "DSCP 0, priority 0", node(roce=LOSSLESS, tc="0\n#once: NCCL_IB_TC=106\nx:NCCL_IB_TC=106")),
+    warns("rdma.pfc", "DSCP 0, priority 0", node(roce=LOSSLESS, env=("/etc/profile:A=1 # NCCL_IB_TC=106",))),
+    passes("rdma.pfc", "priority 3",
+           node(roce=LOSSLESS, env=("/etc/profile:export NCCL_DEBUG=WARN NCCL_IB_TC=106",))),
     passes("rdma.pfc", "priority 3", node(roce=f"tclass mlx5_0 Global tclass=106\n{LOSSLESS}")),
-    passes("rdma.pfc", "priority 3", node(roce=qos(3, app='{"dscp_prio":[[26,3]]}'))),  # of DSCP 0 nothing is known
+    # Right after the fix of rdma.trust: DSCP 0 has no rule, and so priority 0.
+    warns("rdma.pfc", "DSCP 0, priority 0, but PFC is on for 3", node(roce=qos(3, app='{"dscp_prio":[[26,3]]}'))),
+    skips("rdma.pfc", "nothing shows which priority NCCL's packets have: mlx5_0:1 (eth1)",
+          node(roce=qos(3, app='{"dscp_prio":[[8,3]]}')), TC),
+    skips("rdma.pfc", "nothing shows which priority", node(roce=BY_PORT, driver="bnxt_en")),
+    skips("rdma.pfc", "nothing shows which priority", vlan(node(roce=qos(3, app="{}")))),
+    # Without a VLAN, trust mode pcp gives all packets priority 0.
+    warns("rdma.pfc", "DSCP 26, priority 0, but PFC is on for 3", node(roce=qos(3, app="{}")), TC),
     warns("rdma.pfc", "packets have DSCP 0, priority 0, but PFC is on for 3: mlx5_0:1 (eth1)", node(roce=LOSSLESS)),
     warns("rdma.pfc", "DSCP 26, priority 3, but PFC is on for 4, 5", node(roce=qos(4, 5)), TC),
     warns("rdma.pfc", "differ in the priorities with PFC: mlx5_0:1 (eth1): 3; mlx5_1:1 (eth2): none",
           node(roce=TWO, devices=2)),
+    warns("rdma.pfc", "mlx5_0:1 (eth1): 3; mlx5_0:1 (eth2): none", bond(node(roce=qos(3) + qos(netdev="eth2")))),
+    passes("rdma.pfc", "PFC is on for priority 3", bond(node(roce=qos(3) + qos(3, netdev="eth2"))), TC),
+    skips("rdma.pfc", "nothing shows PFC of mlx5_0:1 (eth2)", bond(node(roce=LOSSLESS)), TC),
     passes("rdma.pfc", "PFC is off; ECN slows senders down", node(roce=qos()), TC),
-    warns("rdma.pfc", "nothing shows that ECN is on", node(roce=qos(ecn="")), TC),
-    warns("rdma.pfc", "nothing shows that ECN is on", node(roce=qos())),  # not for priority 0
+    skips("rdma.pfc", "PFC is off, and nothing shows ECN", node(roce=qos(ecn="")), TC),
+    warns("rdma.pfc", "PFC is off, and ECN is off, too", node(roce=qos())),  # not for priority 0
     skips("rdma.pfc", "nothing shows PFC of mlx5_0:1 (eth1): needs dcb", node(roce="trust eth1 dscp\n")),
     skips("rdma.pfc", "nothing shows PFC", node(roce='pfc eth1 {"prio_pfc":[true]}\npfc eth1 [\napp eth1 []\n')),
     skips("rdma.pfc", "virtual or software", node()),
@@ -97,11 +131,14 @@ VERDICTS: list[Row] = [
     warns("rdma.trust", "without a VLAN have no priority in it: mlx5_0:1 (eth1)", node(roce=qos(3, app="{}"))),
     skips("rdma.trust", "PFC is off", node(roce=qos(app="{}"))),
     skips("rdma.trust", "nothing shows the trust mode", node(roce=f"pfc eth1 {pfc(3)}\n")),
+    # Broadcom's bnxt_re takes the priority from the UDP port, Intel's irdma from the TOS into VLAN 0.
+    skips("rdma.trust", "nothing shows the trust mode", node(roce=BY_PORT, driver="bnxt_en")),
+    skips("rdma.trust", "nothing shows the trust mode", node(roce=qos(3, app="{}"), driver="ice")),
     is_unknown("rdma.trust", "not checked", UNASKED),
     passes("rdma.ecn", "ECN is on: mlx5_0:1 (eth1)", node(roce=LOSSLESS), TC),
     warns("rdma.ecn", "ECN is off for priority 0, which NCCL's packets have: mlx5_0:1 (eth1)", node(roce=LOSSLESS)),
     warns("rdma.ecn", "ECN is off for any priority", node(roce="ecn eth1 np 3 1\necn eth1 rp 3 0\n")),
-    skips("rdma.ecn", "does not show ECN of mlx5_0:1 (eth1)", node(roce=qos(3, ecn="")), TC),
+    skips("rdma.ecn", "nothing shows ECN of mlx5_0:1 (eth1)", node(roce=qos(3, ecn="")), TC),
     is_unknown("rdma.ecn", "not checked", UNASKED),
 ]  # fmt: skip
 test_verdict = held(VERDICTS)

@@ -7,19 +7,18 @@ import re
 from collections.abc import Iterator
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
-from gpuready.components.nccl import conf
-from gpuready.components.nccl.conf import CONF
 from gpuready.components.nccl.spec import debugging
 from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, warn
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.network import hca, torch
+from gpuready.network import nccl_conf as conf
 from gpuready.network.gid import taken
+from gpuready.network.nccl_conf import CONF
 from gpuready.network.nccl_settings import settings
 from gpuready.network.ports import Gid, Port, ports
 from gpuready.network.rdma_choice import choose
 
-_SET = re.compile(r"^(?P<file>[^:]+):.*?\b(?P<name>(?:TORCH_)?NCCL_[A-Z0-9_]+)=[\"']?(?P<value>[^\s\"';]*)")
 _OTHERS_MAY_READ = 0o004
 
 
@@ -149,16 +148,8 @@ def _elsewhere(spec: NodeSpec, state: NodeState, used: list[Port], index: int) -
     return [f"the fabric's GID of {each.port.name} is {each.gid_index}: {each.address}" for each in chosen]
 
 
-def _everywhere(state: NodeState) -> Iterator[tuple[str, str, str]]:
-    """Yield file, name and value of each variable that a file sets for all users."""
-    yield from ((CONF, name, value) for name, value in _file(state).items())
-    for line in state.nccl:
-        if m := _SET.match(line):
-            yield m["file"], m["name"], m["value"]
-
-
 def _debug(spec: NodeSpec, state: NodeState) -> Verdict:
-    found = list(_everywhere(state))
+    found = list(conf.for_all(state))
     wanted = ("NCCL_IB_DISABLE",) if spec.nccl.transport == "tcp" else ()
     told = ", ".join(
         f"{name}={value} in {file}" for file, name, value in found if debugging(name, value) and name not in wanted
@@ -174,7 +165,7 @@ def _debug(spec: NodeSpec, state: NodeState) -> Verdict:
 
 
 def _torch(spec: NodeSpec, state: NodeState) -> Verdict:
-    found = [row for row in _everywhere(state) if row[1] in (torch.VARIABLE, torch.OLD_NAME)]
+    found = [row for row in conf.for_all(state) if row[1] in (torch.VARIABLE, torch.OLD_NAME)]
     if not found:
         return skip(f"{torch.VARIABLE} is not set for all; PyTorch's default is {torch.DEFAULT}: {torch.VALUES['3']}")
     file, name, value = found[-1]

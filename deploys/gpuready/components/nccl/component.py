@@ -9,13 +9,13 @@ Sources: NCCL's user guide (environment variables), src/misc/param.cc; gpuready/
 """
 
 from gpuready.base.step import Step, Steps
-from gpuready.components.nccl import conf
-from gpuready.components.nccl.conf import CONF
 from gpuready.components.nccl.spec import COMPUTED
 from gpuready.contract import ledger
 from gpuready.contract.component import Applies, Change, Component, NotComparable, Value, Values, refuse_irregular
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
+from gpuready.network import nccl_conf as conf
+from gpuready.network.nccl_conf import CONF
 from gpuready.network.nccl_settings import settings
 
 _OURS = "nccl.ours."

@@ -1,7 +1,9 @@
 """Checks of the fabric's ports: the size of their packets, and what RoCE needs of Ethernet so that none are lost.
 
 gpuready changes none of this: NICs and switches must agree. Only the fabric's ports are judged (nccl.subnets,
-nccl.interfaces). The trust mode is dscp if the NIC has rules for DSCP values, else pcp, as mlnx_qos says it.
+nccl.interfaces). With the mlx5 driver, the trust mode is dscp if the NIC has rules for DSCP values, else pcp, as
+mlnx_qos says it. Others take the priority from elsewhere: bnxt_re from the rules for UDP port 4791 or the Ethertype,
+irdma from the TOS into the tag of VLAN 0.
 Sources: iproute2's dcb (dcb_pfc.c, dcb_app.c); mlnx-tools (mlnx_qos: qos/trust) and NVIDIA's RoCE guides (ecn/roce_np,
 ecn/roce_rp, tc/1/traffic_class); Linux' rdma/ib_addr.h (iboe_get_mtu); NCCL's user guide (NCCL_IB_TC).
 Looked up on 2026-11-28.
@@ -18,6 +20,7 @@ from gpuready.contract.question import Question
 from gpuready.model.network import NetDevice, Network
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
+from gpuready.network.nccl_conf import of_jobs
 from gpuready.network.ports import AGGREGATES
 from gpuready.network.rdma_choice import Chosen, choose
 
@@ -27,11 +30,12 @@ _PORT = re.compile(r"^\s{1,40}port:\s{1,40}(\d{1,3})$", re.M)
 _MTU = re.compile(r"^\s{1,40}(max|active)_mtu:\s{1,40}(\d{1,5}) ", re.M)
 #: The headers of a RoCE packet (GRH, UDP, BTH, XRC, atomic, ICRC), which the kernel subtracts from the MTU.
 _HEADERS = 96
-_TC = re.compile(r"^(?:[^\n:]{0,200}:.{0,20}\b)?NCCL_IB_TC=[\"']?(\d{1,3})\b", re.M)
 _LINE = re.compile(r"^(pfc|app|trust|ecn|tclass) (\S{1,64}) (.{1,4000})$", re.M)
 _ECN = re.compile(r"(np|rp) ([0-7]) ([01])")
 _TCLASS = re.compile(r"\bGlobal tclass=(\d{1,3})\b")
 _VLANS = ("vlan",)
+#: The driver (also of subfunctions, mlx5_core.sf) whose trust mode follows from its rules for DSCP values.
+_BY_RULES = "mlx5_core"
 
 
 def _fabric(spec: NodeSpec, state: NodeState, *transports: str) -> tuple[Chosen, ...]:
@@ -80,13 +84,13 @@ def _sizes(text: str) -> dict[str, tuple[int, int]]:
 class _Qos:
     """What a port does with its packets. ``lossless``: the priorities with PFC; None: not shown.
 
-    ``priorities``: DSCP -> priority. ``ecn``: np (marks are reported) or rp (the sender slows down) -> priority ->
-    whether it is on. ``tclass``: the driver's traffic class for all RDMA; None: the program chooses.
+    ``priorities``: DSCP -> priority; None: not shown. ``ecn``: np (marks are reported) or rp (the sender slows down) ->
+    priority -> whether it is on. ``tclass``: the driver's traffic class for all RDMA; None: the program chooses.
     """
 
     lossless: frozenset[int] | None = None
     trust: str = ""
-    priorities: dict[int, int] = field(default_factory=dict)
+    priorities: dict[int, int] | None = None
     ecn: dict[str, dict[int, bool]] = field(default_factory=dict)
     tclass: int | None = None
 
@@ -108,7 +112,7 @@ class _RocePort:
     @property
     def priority(self) -> int | None:
         if self.qos.trust == "dscp":
-            return self.qos.priorities.get(self.dscp)
+            return (self.qos.priorities or {}).get(self.dscp, 0 if self.dscp == 0 else None)
         return 0 if self.qos.trust == "pcp" and not self.tagged else None
 
 
@@ -127,18 +131,22 @@ def _roce(spec: NodeSpec, state: NodeState) -> list[_RocePort]:
         below = network.devices.get(each.port.netdev, NetDevice())
         tagged = network.devices.get(each.netdev, NetDevice()).kind in _VLANS
         tclass = said.get(each.port.device, _Qos()).tclass
+        by_rules = network.rdma_drivers.get(each.port.device, "").startswith(_BY_RULES)
         for name in below.lower if below.kind in AGGREGATES else (each.port.netdev,):
             dscp = (wanted if tclass is None else tclass) >> 2
-            made.append(_RocePort(each, name, said.get(name, _Qos()), dscp, tagged))
+            qos = said.get(name, _Qos())
+            if by_rules and qos.priorities is not None and not qos.trust:
+                qos.trust = "dscp" if qos.priorities else "pcp"
+            made.append(_RocePort(each, name, qos, dscp, tagged))
     return made
 
 
 def _traffic_class(spec: NodeSpec, state: NodeState) -> int:
     """Return NCCL_IB_TC of this node's jobs; NCCL's own default is 0."""
-    if (said := spec.nccl.extra.get("NCCL_IB_TC", "")).isdigit():
-        return int(said)
-    found = _TC.search("\n".join((*state.nccl, state.text("/etc/nccl.conf"))))
-    return int(found[1]) if found else 0
+    try:
+        return max(0, int(of_jobs(spec, state).get("NCCL_IB_TC", ""), 0))
+    except ValueError:  # NCCL ignores what is not a number
+        return 0
 
 
 def _said(text: str) -> dict[str, _Qos]:
@@ -168,11 +176,10 @@ def _dcb(qos: _Qos, what: str, text: str) -> None:
         if isinstance(on, list) and len(on) == 8:
             qos.lossless = frozenset(number for number, each in enumerate(on) if each is True)
         return
-    rows = told.get("dscp_prio", [])
+    rows, qos.priorities = told.get("dscp_prio", []), {}
     for row in rows if isinstance(rows, list) else []:
         if isinstance(row, list) and len(row) == 2 and all(type(each) is int for each in row):
             qos.priorities[row[0]] = row[1]
-    qos.trust = qos.trust or ("dscp" if qos.priorities else "pcp")
 
 
 def _listed(numbers: frozenset[int]) -> str:
@@ -197,7 +204,9 @@ def _pfc(spec: NodeSpec, state: NodeState) -> Verdict:
     if not protected:
         if all(_slows(each) for each in found):
             return passed("PFC is off; ECN slows senders down instead")
-        return warn("PFC is off, and nothing shows that ECN is on: a full switch drops RDMA packets")
+        if not all(each.qos.ecn for each in found):
+            return skip("PFC is off, and nothing shows ECN: gpuready reads it only from NVIDIA's driver (DOCA-OFED)")
+        return warn("PFC is off, and ECN is off, too: a full switch drops RDMA packets")
     outside = [each for each in found if each.priority is not None and each.priority not in protected]
     if outside:
         first = outside[0]
@@ -205,6 +214,11 @@ def _pfc(spec: NodeSpec, state: NodeState) -> Verdict:
             f"NCCL's packets have DSCP {first.dscp}, priority {first.priority}, but PFC is on for {_listed(protected)}"
         )
         return warn(f"{told}: {', '.join(each.name for each in outside)}")
+    if blind := [each.name for each in found if each.priority is None]:
+        return skip(
+            f"PFC is on for {_listed(protected)}, but nothing shows which priority NCCL's packets have: "
+            f"{', '.join(blind)}"
+        )
     return passed(f"PFC is on for priority {_listed(protected)}", "; ".join(shown))
 
 
@@ -230,7 +244,7 @@ def _slows(port: _RocePort) -> bool:
 def _ecn(spec: NodeSpec, state: NodeState) -> Verdict:
     found = _roce(spec, state)
     if blind := [each.name for each in found if not each.qos.ecn]:
-        return skip(f"the driver does not show ECN of {', '.join(blind)}: only NVIDIA's own (DOCA-OFED) does")
+        return skip(f"nothing shows ECN of {', '.join(blind)}: gpuready reads it only from NVIDIA's driver (DOCA-OFED)")
     if off := [each for each in found if not _slows(each)]:
         where = "any priority" if off[0].priority is None else f"priority {off[0].priority}, which NCCL's packets have"
         return warn(f"ECN is off for {where}: {', '.join(each.name for each in off)}")
@@ -253,11 +267,12 @@ CHECKS = (
         "RDMA packets are as large as they can be",
         Level.effective,
         "RoCE derives the size of its packets from the MTU of the interface: 1500 gives 1024 bytes, 4200 or more gives "
-        "4096. Small packets cost bandwidth. On InfiniBand, the subnet manager sets the size. Ports of two hosts that "
-        "differ use the smaller one; gpuready fabric compares them.",
+        "4096. Small packets cost bandwidth. On InfiniBand, the size is the smaller limit of both ends of the link. "
+        "Ports of two hosts that differ use the smaller one; gpuready fabric compares them.",
         "ibv_devinfo -v | grep -E 'hca_id|_mtu'; ip link show dev INTERFACE",
         "ip link set dev INTERFACE mtu 9000, in the network's configuration, too, and at least that on all switches of "
-        "the fabric; with a bond or VLAN also the interfaces below it; on InfiniBand: the subnet manager's partition",
+        "the fabric; with a bond or VLAN also the interfaces below it; on InfiniBand: the port at the other end of the "
+        "link allows less",
         _mtu,
         component="rdma",
         active=True,

@@ -24,6 +24,7 @@ from gpuready.fabric.tcp_tests import SOCKETS, more_sockets
 from gpuready.fabric.verdict import Answer
 from gpuready.model.network import NetDevice, Network
 from gpuready.network.links import Link, at_work, links, remarks, tcp_links
+from gpuready.network.nccl_conf import of_jobs
 from gpuready.network.nccl_settings import without_rdma
 from gpuready.network.rdma_choice import choose
 from gpuready.network.tcp_choice import choose_wires
@@ -79,13 +80,14 @@ def test_all(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState], m
 
 
 def _advise(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState]) -> None:
-    """Note for each host on TCP how many sockets NCCL needs for what tcp_bw measured, unless the spec sets them."""
+    """Note for each host on TCP how many sockets NCCL needs for what tcp_bw measured, unless they are set."""
     specs = _specs(hosts, states)
     for name in without_rdma(states, specs):
         mine = [each for each in fabric.of("tcp_bw") if each.client.host == name and each.status in ("pass", "warn")]
         best = max(mine, key=lambda each: each.value or 0, default=None)
         network = states[name].network
-        if best is None or not isinstance(network, Network) or not specs[name].nccl.extra.keys().isdisjoint(SOCKETS):
+        decided = not of_jobs(specs[name], states[name]).keys().isdisjoint(SOCKETS)
+        if best is None or decided or not isinstance(network, Network):
             continue
         driver = network.devices.get(best.client.netdev, NetDevice()).driver
         if found := more_sockets(best.value or 0, best.more, driver):

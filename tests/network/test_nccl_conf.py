@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuready.base.step import Reply, Script
-from gpuready.components.nccl import conf
 from gpuready.components.nccl.component import Nccl
 from gpuready.contract.compare import compare
 from gpuready.contract.component import Change
@@ -14,6 +13,7 @@ from gpuready.contract.removal import Removal
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.network import hca
+from gpuready.network import nccl_conf as conf
 from gpuready.network.ports import Port
 from tests.verdicts import root_file
 

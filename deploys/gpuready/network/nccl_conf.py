@@ -1,4 +1,4 @@
-"""/etc/nccl.conf as NCCL reads it, which is stricter than it looks; and gpuready's lines in it.
+"""/etc/nccl.conf as NCCL reads it, which is stricter than it looks; gpuready's lines in it; and what jobs get of all.
 
 NCCL splits a line at the first ``=``. ``#`` starts a comment only as the first character. NCCL trims nothing: quotes,
 ``export`` and a carriage return become part of the name or value. Of several lines for one variable, the first one
@@ -8,14 +8,19 @@ Source: NCCL's src/misc/param.cc.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+
+from gpuready.model.spec import NodeSpec
+from gpuready.model.state import NodeState
 
 CONF = "/etc/nccl.conf"
 _BEGIN = "# gpuready: these lines are its own. NCCL takes the first line of a variable, so they come first."
 _END = "# gpuready: end"
 _LONGEST = 1023
 QUOTES = ("'", '"')
+_SET = re.compile(r"\b((?:TORCH_)?NCCL_[A-Z0-9_]+)=[\"']?([^\s\"';]*)")
+_COMMENT = re.compile(r"(?:^|\s)#")
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,19 @@ def effective(text: str) -> dict[str, str]:
     for line in assignments(text):
         found.setdefault(line.name, line.value)
     return found
+
+
+def for_all(state: NodeState) -> Iterator[tuple[str, str, str]]:
+    """Yield file, name and value of each variable that a file sets for all users; what comes last takes precedence."""
+    yield from ((CONF, name, value) for name, value in effective(state.text(CONF)).items())
+    for line in state.nccl:
+        file, _, text = line.partition(":")
+        yield from ((file, name, value) for name, value in _SET.findall(_COMMENT.split(text)[0]))
+
+
+def of_jobs(spec: NodeSpec, state: NodeState) -> dict[str, str]:
+    """Return the variables of this node's jobs: the spec's, and those that files set for all users."""
+    return {name: value for _, name, value in for_all(state)} | spec.nccl.extra
 
 
 def problems(text: str) -> tuple[Problem, ...]:
