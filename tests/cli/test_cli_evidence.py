@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from gpuready.inventory.hosts import load
 from gpuready.model.state import NodeState
 from gpuready.result.exitcode import exit_code
 from gpuready.result.facts import NodeFacts
-from gpuready.result.model import Run
+from gpuready.result.model import INTERRUPTED, Run, Scope
 from gpuready.result.render import render
 from tests.command import VALIDATOR, Exits, gpuready, write_hosts, write_states
 from tests.report.test_report_runs import CODES, COUNTED, LDCACHE, LOADED, NO_GPU, STATE, STUB, host, sample
@@ -44,13 +45,18 @@ def ours(tmp_path: Path) -> Signer:
     return Signer(tmp_path, "ours")
 
 
+def written(folder: Path, run: Run, signer: Signer, form: str = "intoto") -> Path:
+    """The run in a file, its signature beside it."""
+    path = folder / "evidence.json"
+    path.write_text(render(run, exit_code(run), form))
+    signer.beside(path)
+    return path
+
+
 @pytest.fixture
 def signed(tmp_path: Path, ours: Signer) -> Path:
     """A statement, its signature beside it."""
-    path = tmp_path / "evidence.json"
-    path.write_text(render(verified(tmp_path), 0, "intoto"))
-    ours.beside(path)
-    return path
+    return written(tmp_path, verified(tmp_path), ours)
 
 
 def test_it_says_which_gpus_passed_which_tests_under_which_specs(tmp_path: Path) -> None:
@@ -177,6 +183,42 @@ def test_it_refuses_another_spec_and_an_old_result(signed: Path, ours: Signer, t
     assert f"{signed}: gpu02 was verified with another spec" in exits(5, *words, "-i", hosts).err
     hosts = write_hosts(tmp_path, HOSTS.replace("gpu01", "gpu03"))
     assert f"{signed}: gpu03 was not verified" in exits(5, *words, "-i", hosts).err
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"verb": "plan"}, "a result of plan, not of verify"),
+        ({"verb": ""}, "a result of no command, not of verify"),
+        ({"error": INTERRUPTED}, "the run of verify failed: interrupted"),
+        ({"scope": None}, "the result does not say what was judged"),
+        ({"scope": Scope(recorded=True)}, "recorded states were judged (--state), not nodes"),
+    ],
+)  # fmt: skip
+def test_it_refuses_a_run_that_verified_nothing(
+    changed: dict[str, Any], why: str, tmp_path: Path, ours: Signer, exits: Exits
+) -> None:
+    for form in ("intoto", "json"):
+        path = written(tmp_path, replace(verified(tmp_path), **changed), ours, form)
+        found = exits(5, "report", path, "--check-signature", ours.allowed, "-i", write_hosts(tmp_path, HOSTS)).err
+        assert f"{path}: {why}" in found
+
+
+@pytest.mark.parametrize("changed", [{"outcome": "unreachable"}, {"outcome": "not_attempted"}, {"probed": False}])
+def test_it_refuses_a_host_that_was_not_verified(
+    changed: dict[str, Any], tmp_path: Path, ours: Signer, exits: Exits
+) -> None:
+    run = verified(tmp_path)
+    run.hosts[1] = replace(run.hosts[1], **changed)
+    path = written(tmp_path, run, ours)
+    words = ("report", path, "--check-signature", ours.allowed, "-i", write_hosts(tmp_path, HOSTS))
+    assert f"{path}: gpu02 was not verified" in exits(5, *words).err
+
+
+def test_a_result_says_that_it_is_of_a_recording(tmp_path: Path, exits: Exits) -> None:
+    states = write_states(tmp_path / "states.json", {"a": STATE})
+    found = exits(3, "verify", "-i", write_hosts(tmp_path), "--state", states, "--output", "json").document
+    assert found["scope"]["recorded"] is True
 
 
 def test_it_checks_each_of_two_results(signed: Path, ours: Signer, tmp_path: Path, exits: Exits) -> None:

@@ -393,6 +393,14 @@ class Shard(Part):
         return f"shard {self.index}/{self.count}"
 
 
+@dataclass(frozen=True)
+class Scope(Part):
+    """verify: what was judged of each host."""
+
+    recorded: bool
+    """Recorded states were judged (--state), not nodes as they are."""
+
+
 @dataclass(kw_only=True)
 class Summary(Part):
     """All of the document that is not about a single host; jsonl: the last line."""
@@ -417,6 +425,8 @@ class Summary(Part):
     """The inventory, as the command line names it."""
     shard: Shard | None = field(default=None, metadata=OPTIONAL)
     """The shard, if the run has one of several (--shard)."""
+    scope: Scope | None = field(default=None, metadata=OPTIONAL)
+    """verify: what was judged of each host; omitted: a run that did not begin."""
 
 
 Block = Iterable[str]

@@ -14,6 +14,8 @@ from gpuready.result.model import Run
 
 #: Bytes of a signature; it has about 300.
 _MOST = 100_000
+#: Outcomes of hosts that were not verified to the end.
+_UNVERIFIED = ("unreachable", "not_attempted")
 
 
 def signed_by(path: str, data: bytes, signers: str) -> str:
@@ -36,16 +38,29 @@ def signed_by(path: str, data: bytes, signers: str) -> str:
 
 
 def refuse_other(path: str, run: Run, entries: Sequence[HostEntry]) -> None:
-    """Raise DocumentError if the run is not of all these hosts with these specs."""
-    found = {host.name: host.spec for host in run.hosts}
+    """Raise DocumentError if the run did not verify all these hosts with these specs."""
+    if why := _unfit(run):
+        raise DocumentError(f"{path}: {why}", remedy="run verify on all hosts of -i, and sign what it writes")
+    verified = {host.name: host.spec for host in run.hosts if host.probed and host.outcome not in _UNVERIFIED}
     for entry in entries:
-        spec = found.get(entry.name)
+        spec = verified.get(entry.name)
         if spec != spec_hash(entry.spec):
             why = "was verified with another spec" if spec else "was not verified"
             raise DocumentError(
                 f"{path}: {entry.name} {why}",
                 remedy="give -i the inventory that was verified, or verify these hosts again",
             )
+
+
+def _unfit(run: Run) -> str:
+    """Return why the run proves nothing of any host; empty if it may."""
+    if run.verb != "verify":
+        return f"a result of {run.verb or 'no command'}, not of verify"
+    if run.error is not None:
+        return f"the run of verify failed: {run.error}"
+    if run.scope is None:
+        return "the result does not say what was judged"
+    return "recorded states were judged (--state), not nodes" if run.scope.recorded else ""
 
 
 def refuse_old(path: str, run: Run, most: int) -> None:

@@ -42,6 +42,7 @@ _HELP = """Compare every node with its spec, and test that it works.
 def command(state: str | None, passive: bool, level: str | None, seconds: int | None, **given: Any) -> int:
     from gpuready.cli.online import online, recorded_or_online
     from gpuready.cli.request import request
+    from gpuready.result.model import Scope
     from gpuready.run.access import Work
 
     stress = level == "stress"
@@ -58,6 +59,7 @@ def command(state: str | None, passive: bool, level: str | None, seconds: int | 
         run = online(wanted, using=Work("gpuready.verbs.verify.stress:load", {"seconds": seconds or SECONDS}))
     else:
         run = recorded_or_online(wanted, state, passive=passive)
+    run.scope = Scope(run.recorded)
     specs = {entry.name: entry.spec for entry in wanted.entries}
     for host in run.hosts:
         if host.checks and not host.reason:
