@@ -3,7 +3,7 @@
 import hashlib
 import json
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,10 @@ from tests.secure import Signer
 
 GPU = "GPU-7d5b0f0e-1b52-4f39-9a3a-1d4d1f6a2f11"
 HOSTS = "all: {hosts: {gpu01: {gpuready: {}}, gpu02: {gpuready: {hardware: {gpus: 8}}}}}\n"
+
+
+#: A host whose SSH port is closed.
+CLOSED = "all: {hosts: {a: {ansible_host: 127.0.0.1, ansible_port: 1, gpuready: {}}}}"
 
 
 def statement(of: Run) -> Any:
@@ -75,8 +79,8 @@ def test_it_says_which_gpus_passed_which_tests_under_which_specs(tmp_path: Path)
     assert predicate["result"] == "PASSED" and predicate["warnedTests"] == predicate["failedTests"] == []
     assert {"gpu01.check.driver.loaded", "gpu01.check.gpu.count"} < {*predicate["passedTests"]}
     used = {each.pop("name"): each for each in predicate["configuration"]}
-    assert used["gpuready"] == {"uri": f"pkg:pypi/gpuready@{__version__}"}
-    assert used["spec/gpu02"] == {"digest": {"sha256": run.hosts[1].spec}} != used["spec/gpu01"]
+    assert used["gpuready"]["uri"] == f"pkg:pypi/gpuready@{__version__}"
+    assert used["spec/gpu02"]["digest"] == {"sha256": run.hosts[1].spec} != used["spec/gpu01"]["digest"]
     file = tables.DATA / "branches.yaml"
     assert used["tables/branches"]["digest"] == {"sha256": hashlib.sha256(file.read_bytes()).hexdigest()}
     assert used["tables/branches"]["annotations"] == {"date": tables.dated("branches")[0].isoformat()}
@@ -114,7 +118,7 @@ def test_passed_means_that_a_gpu_check_passed_on_every_host_without_a_warning() 
 
 def test_verify_writes_one_for_a_host_that_it_did_not_reach(tmp_path: Path) -> None:
     path = tmp_path / "evidence.json"
-    hosts = write_hosts(tmp_path, "all: {hosts: {a: {ansible_host: 127.0.0.1, ansible_port: 1, gpuready: {}}}}\n")
+    hosts = write_hosts(tmp_path, CLOSED)
     assert gpuready("verify", "-i", hosts, "--output", f"intoto:{path}").returncode == 4
     found = json.loads(path.read_text())
     assert found["predicate"]["result"] == "FAILED" and found["predicate"]["failedTests"] == ["a.host.host"]
@@ -193,6 +197,8 @@ def test_it_refuses_another_spec_and_an_old_result(signed: Path, ours: Signer, t
         ({"error": INTERRUPTED}, "the run of verify failed: interrupted"),
         ({"scope": None}, "the result does not say what was judged"),
         ({"scope": Scope(recorded=True)}, "recorded states were judged (--state), not nodes"),
+        ({"scope": Scope(passive=True)}, "no active check ran (--passive)"),
+        ({"scope": Scope(components=("docker",))}, "components were left out (--only or --skip)"),
     ],
 )  # fmt: skip
 def test_it_refuses_a_run_that_verified_nothing(
@@ -218,7 +224,33 @@ def test_it_refuses_a_host_that_was_not_verified(
 def test_a_result_says_that_it_is_of_a_recording(tmp_path: Path, exits: Exits) -> None:
     states = write_states(tmp_path / "states.json", {"a": STATE})
     found = exits(3, "verify", "-i", write_hosts(tmp_path), "--state", states, "--output", "json").document
-    assert found["scope"]["recorded"] is True
+    assert found["scope"] == {"recorded": True, "passive": False}
+    assert found["hosts"]["a"]["asked"] == "effective"
+
+
+@pytest.mark.parametrize("scope", [Scope(passive=True), Scope(components=("docker", "ldso")), None])
+def test_a_narrowed_run_does_not_pass(scope: Scope | None, tmp_path: Path) -> None:
+    run = verified(tmp_path)
+    run.hosts[0].asked = "effective"
+    assert statement(run)["predicate"]["result"] == "PASSED"
+    predicate = statement(replace(run, scope=scope))["predicate"]
+    assert predicate["result"] == "WARNED"
+    used = {each["name"]: each.get("annotations") for each in predicate["configuration"]}
+    assert used["gpuready"] == (json.loads(json.dumps(asdict(scope))) if scope else None)
+    assert used["spec/gpu01"] == {"level": "effective"}
+
+
+@pytest.mark.parametrize(
+    ("options", "scope"),
+    [
+        (("--passive",), {"recorded": False, "passive": True}),
+        (("--only", "docker"), {"recorded": False, "passive": False, "components": ["docker"]}),
+    ],
+)
+def test_a_result_says_what_was_left_out(options: tuple[str, ...], scope: dict[str, Any], tmp_path: Path) -> None:
+    hosts = write_hosts(tmp_path, CLOSED)
+    told = gpuready("verify", "-i", hosts, *options, "--output", "json")
+    assert json.loads(told.stdout)["scope"] == scope
 
 
 def test_it_checks_each_of_two_results(signed: Path, ours: Signer, tmp_path: Path, exits: Exits) -> None:

@@ -148,7 +148,7 @@ def run(verb: str, *hosts: HostResult, interrupted: bool = False) -> Run:
     """A run of a second and a half."""
     error = INTERRUPTED if interrupted else None
     made = Run(verb, list(hosts), error=error, seconds=1.5, source="hosts.yaml", part=part_of(verb))
-    made.scope = Scope(recorded=False) if verb == "verify" else None
+    made.scope = Scope() if verb == "verify" else None
     made.choice = "-i hosts.yaml"
     return made
 

@@ -310,6 +310,8 @@ class Host(Part):
     """The Xids since the driver was loaded; omitted: there are none, or the kernel log could not be read."""
     facts: NodeFacts | None = field(default=None, metadata=OPTIONAL)
     """What the node consists of; omitted: the node was not read."""
+    asked: LevelName | None = field(default=None, metadata=OPTIONAL)
+    """verify: the level that --level or the spec asks for."""
 
     @property
     def gpu_checks(self) -> int:
@@ -397,8 +399,21 @@ class Shard(Part):
 class Scope(Part):
     """verify: what was judged of each host."""
 
-    recorded: bool
+    recorded: bool = False
     """Recorded states were judged (--state), not nodes as they are."""
+    passive: bool = False
+    """No active check ran (--passive)."""
+    components: tuple[str, ...] | None = field(default=None, metadata=OPTIONAL)
+    """The components that were judged (--only, --skip); omitted: all."""
+
+    @property
+    def narrowed(self) -> str:
+        """Why this is less than verify without these options does; empty: it is not."""
+        if self.recorded:
+            return "recorded states were judged (--state), not nodes"
+        if self.components is not None:
+            return "components were left out (--only or --skip)"
+        return "no active check ran (--passive)" if self.passive else ""
 
 
 @dataclass(kw_only=True)

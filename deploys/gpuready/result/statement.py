@@ -7,6 +7,7 @@ Sources: in-toto's attestation framework 1.1 (statement, resource descriptor), p
 """
 
 import hashlib
+from dataclasses import asdict
 from typing import Any
 
 from gpuready import __version__
@@ -28,7 +29,8 @@ def statement(run: Run, code: int) -> dict[str, Any]:
             if case.kind != "skipped":
                 kind = "failedTests" if case.kind else "warnedTests" if case.message else "passedTests"
                 found[kind].append(f"{case.classname}.{case.name}")
-    proved = run.hosts and all(host.gpu_checks for host in run.hosts) and not found["warnedTests"]
+    whole = run.scope is not None and not run.scope.narrowed
+    proved = whole and run.hosts and all(host.gpu_checks for host in run.hosts) and not found["warnedTests"]
     return {
         "_type": STATEMENT,
         "subject": _subjects(run),
@@ -64,9 +66,15 @@ def _gpus(host: HostResult) -> tuple[str, ...]:
 
 
 def _configuration(run: Run) -> list[dict[str, Any]]:
-    """The release, the spec of each host that was read, and the compatibility tables with their dates."""
+    """The release and what it judged, the spec and level of each host, and the compatibility tables with dates."""
     found: list[dict[str, Any]] = [{"name": "gpuready", "uri": f"pkg:pypi/gpuready@{__version__}"}]
-    found += [{"name": f"spec/{host.name}", "digest": {"sha256": host.spec}} for host in run.hosts if host.spec]
+    if run.scope is not None:
+        found[0]["annotations"] = asdict(run.scope)
+    found += [
+        {"name": f"spec/{host.name}", "digest": {"sha256": host.spec}, "annotations": {"level": host.asked}}
+        for host in run.hosts
+        if host.spec
+    ]
     for path in sorted(tables.DATA.glob("*.yaml")):
         date, _ = tables.dated(path.stem)
         digest = _sha256(path.read_bytes())

@@ -60,7 +60,7 @@ def _unfit(run: Run) -> str:
         return f"the run of verify failed: {run.error}"
     if run.scope is None:
         return "the result does not say what was judged"
-    return "recorded states were judged (--state), not nodes" if run.scope.recorded else ""
+    return run.scope.narrowed
 
 
 def refuse_old(path: str, run: Run, most: int) -> None:

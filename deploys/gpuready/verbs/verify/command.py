@@ -59,11 +59,13 @@ def command(state: str | None, passive: bool, level: str | None, seconds: int | 
         run = online(wanted, using=Work("gpuready.verbs.verify.stress:load", {"seconds": seconds or SECONDS}))
     else:
         run = recorded_or_online(wanted, state, passive=passive)
-    run.scope = Scope(run.recorded)
+    left = None if wanted.selected is None else tuple(sorted(wanted.selected))
+    run.scope = Scope(run.recorded, passive, left)
     specs = {entry.name: entry.spec for entry in wanted.entries}
     for host in run.hosts:
+        host.asked = "stress" if stress else specs[host.name].verify.level
         if host.checks and not host.reason:
-            host.notes += _unreached(host, specs[host.name], "stress" if stress else specs[host.name].verify.level)
+            host.notes += _unreached(host, specs[host.name], host.asked)
     return wanted.deliver(run)
 
 
