@@ -10,16 +10,29 @@ from typing import Any
 import pytest
 
 from gpuready import __version__
+from gpuready.contract.check import Level, passed, skip
 from gpuready.contract.node_record import spec_hash
 from gpuready.cuda import tables
 from gpuready.inventory.hosts import load
 from gpuready.model.state import NodeState
 from gpuready.result.exitcode import exit_code
 from gpuready.result.facts import NodeFacts
-from gpuready.result.model import INTERRUPTED, Run, Scope
+from gpuready.result.model import INTERRUPTED, CheckResult, Run, Scope
 from gpuready.result.render import render
 from tests.command import VALIDATOR, Exits, gpuready, write_hosts, write_states
-from tests.report.test_report_runs import CODES, COUNTED, LDCACHE, LOADED, NO_GPU, STATE, STUB, host, sample
+from tests.report.test_report_runs import (
+    CODES,
+    COUNTED,
+    LDCACHE,
+    LOADED,
+    NO_GPU,
+    STATE,
+    STUB,
+    UNSEEN,
+    check,
+    host,
+    sample,
+)
 from tests.report.test_report_runs import run as made
 from tests.secure import Signer
 
@@ -238,6 +251,31 @@ def test_a_narrowed_run_does_not_pass(scope: Scope | None, tmp_path: Path) -> No
     used = {each["name"]: each.get("annotations") for each in predicate["configuration"]}
     assert used["gpuready"] == (json.loads(json.dumps(asdict(scope))) if scope else None)
     assert used["spec/gpu01"] == {"level": "effective"}
+
+
+SMOKE = check("docker.smoke", passed("8 GPUs in a container"), level=Level.smoke)
+NO_IMAGE = check("docker.smoke", skip("the spec names no verify.image"), level=Level.smoke)
+
+
+@pytest.mark.parametrize(
+    ("asked", "more", "result"),
+    [
+        ("smoke", (SMOKE,), "PASSED"),
+        ("effective", (NO_IMAGE,), "PASSED"),
+        ("smoke", (NO_IMAGE,), "WARNED"),
+        ("smoke", (), "WARNED"),
+        ("stress", (SMOKE,), "WARNED"),
+        ("effective", (replace(UNSEEN, advisory=True),), "WARNED"),
+    ],
+)
+def test_it_passes_only_if_the_level_was_tested_and_nothing_is_unknown(
+    asked: str, more: tuple[CheckResult, ...], result: str, tmp_path: Path
+) -> None:
+    run = verified(tmp_path)
+    run.hosts[0].checks += more
+    run.hosts[0].asked = asked
+    assert exit_code(run) == 0
+    assert statement(run)["predicate"]["result"] == result
 
 
 @pytest.mark.parametrize(

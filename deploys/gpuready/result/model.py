@@ -319,6 +319,12 @@ class Host(Part):
         return sum(check.gpu and check.status in LOOKED for check in self.checks)
 
     @property
+    def untested(self) -> bool:
+        """Nothing was judged at the level that was asked for: no container was started, or no GPU was loaded."""
+        found = (check.status for check in self.checks if check.level == self.asked)
+        return self.asked in ("smoke", "stress") and all(status == "skip" for status in found)
+
+    @property
     def level(self) -> LevelName | None:
         """The deepest level at which something was judged; null if nothing was."""
         seen = {check.level for check in self.checks if check.status in LOOKED}

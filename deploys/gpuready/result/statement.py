@@ -29,8 +29,8 @@ def statement(run: Run, code: int) -> dict[str, Any]:
             if case.kind != "skipped":
                 kind = "failedTests" if case.kind else "warnedTests" if case.message else "passedTests"
                 found[kind].append(f"{case.classname}.{case.name}")
-    whole = run.scope is not None and not run.scope.narrowed
-    proved = whole and run.hosts and all(host.gpu_checks for host in run.hosts) and not found["warnedTests"]
+    whole = run.scope is not None and not run.scope.narrowed and not found["warnedTests"]
+    proved = whole and run.hosts and all(map(_proved, run.hosts))
     return {
         "_type": STATEMENT,
         "subject": _subjects(run),
@@ -59,6 +59,12 @@ def _subjects(run: Run) -> list[dict[str, Any]]:
              for name, host in names.items()]  # fmt: skip
     source = run.source or "gpuready"
     return found or [{"name": source, "digest": _sha256(source.encode())}]
+
+
+def _proved(host: HostResult) -> bool:
+    """Whether a GPU was tested, something at the level that was asked for, and nothing is unknown."""
+    unknown = any(check.status == "unknown" for check in host.checks)
+    return bool(host.gpu_checks) and not host.untested and not unknown
 
 
 def _gpus(host: HostResult) -> tuple[str, ...]:

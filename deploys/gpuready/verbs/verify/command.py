@@ -65,17 +65,17 @@ def command(state: str | None, passive: bool, level: str | None, seconds: int | 
     for host in run.hosts:
         host.asked = "stress" if stress else specs[host.name].verify.level
         if host.checks and not host.reason:
-            host.notes += _unreached(host, specs[host.name], host.asked)
+            host.notes += _unreached(host, specs[host.name])
     return wanted.deliver(run)
 
 
-def _unreached(host: HostResult, spec: NodeSpec, wanted: str) -> list[str]:
+def _unreached(host: HostResult, spec: NodeSpec) -> list[str]:
     """Return a note if a level was asked for at which nothing was tested, with the reason."""
-    checks = [check for check in host.checks if check.level == wanted]
-    if wanted in ("config", "effective") or any(check.status != "skip" for check in checks):
+    if not host.untested:
         return []
-    why = checks[0].summary if checks else "its checks need the second script"
-    if wanted == "smoke" and not spec.verify.image:
+    checks = (check.summary for check in host.checks if check.level == host.asked)
+    why = next(checks, "its checks need the second script")
+    if host.asked == "smoke" and not spec.verify.image:
         why = "no container was started, because the spec names no verify.image"
-    done = "loaded" if wanted == "stress" else "tested"
-    return [f"nothing was {done} at level {wanted}: {why}"]
+    done = "loaded" if host.asked == "stress" else "tested"
+    return [f"nothing was {done} at level {host.asked}: {why}"]
