@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+import subprocess
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from gpuready.result.facts import NodeFacts
 from gpuready.result.model import INTERRUPTED, CheckResult, Run, Scope
 from gpuready.result.render import render
 from tests.command import VALIDATOR, Exits, gpuready, write_hosts, write_states
+from tests.pages import ROOT, blocks
 from tests.report.test_report_runs import (
     CODES,
     COUNTED,
@@ -158,6 +160,18 @@ def test_report_shows_what_an_allowed_key_signed(signed: Path, ours: Signer, exi
     told = exits(0, "report", signed, "--check-signature", ours.allowed)
     assert told.err == f"{signed}: signed by ours@example.com\n" and "2 nodes" in told.out
     assert told.out == exits(0, "report", signed).out
+
+
+def test_the_guide_signs_each_new_result(signed: Path, ours: Signer, exits: Exits) -> None:
+    """Without a terminal, as in CI: ssh-keygen cannot ask whether to replace the signature."""
+    (line,) = (
+        line for text in blocks(ROOT / "docs/guides/ci.md", "sh") for line in text.splitlines() if "sign " in line
+    )
+    line = line.replace("~/.ssh/id_ed25519", str(ours.key))
+    for text in (signed.read_text(), f"{signed.read_text()} "):
+        signed.write_text(text)
+        subprocess.run(["sh", "-ec", line], cwd=signed.parent, stdin=subprocess.DEVNULL, check=True)
+        exits(0, "report", signed, "--check-signature", ours.allowed)
 
 
 @pytest.mark.fault("changed-evidence")

@@ -11,11 +11,12 @@ from gpuready.inventory.programs import run
 
 #: The namespace of signatures; one that was made for another purpose does not count.
 NAMESPACE = "gpuready"
-SIGN = f"ssh-keygen -Y sign -n {NAMESPACE} -f KEY FILE"
+#: From stdin: with FILE as an argument, ssh-keygen asks before it replaces a signature, and may keep the old one.
+SIGN = f"ssh-keygen -Y sign -n {NAMESPACE} -f KEY < FILE > FILE.sig"
 
 #: Parts of messages of ssh-keygen, and what they mean.
 _MEANING = {
-    "incorrect signature": "the file was changed after it was signed",
+    "incorrect signature": "the file was changed after it was signed, or the signature is older than the file",
     "namespace does not match": f"one for another namespace than {NAMESPACE}",
 }
 
