@@ -210,6 +210,8 @@ def test_it_refuses_another_spec_and_an_old_result(signed: Path, ours: Signer, t
     exits(0, *words, "-i", write_hosts(tmp_path, HOSTS), "--max-age", "999w")
     told = exits(5, *words, "--max-age", "1d")
     assert "the result is from 2025-11-01T12:00:00Z, older than --max-age" in told.err
+    path = written(tmp_path, replace(verified(tmp_path), ended="2999-01-01T00:00:00Z"), ours)
+    assert f"{path}: its time 2999-01-01T00:00:00Z is in the future" in exits(5, *words, "--max-age", "1d").err
     hosts = write_hosts(tmp_path, HOSTS.replace("8", "4"))
     assert f"{signed}: gpu02 was verified with another spec" in exits(5, *words, "-i", hosts).err
     hosts = write_hosts(tmp_path, HOSTS.replace("gpu01", "gpu03"))

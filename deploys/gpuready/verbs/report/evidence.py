@@ -14,6 +14,8 @@ from gpuready.result.model import Run
 
 #: Bytes of a signature; it has about 300.
 _MOST = 100_000
+#: Seconds by which the clock of the machine that wrote a result may be ahead.
+AHEAD = 600
 #: Outcomes of hosts that were not verified to the end.
 _UNVERIFIED = ("unreachable", "not_attempted")
 
@@ -64,10 +66,15 @@ def _unfit(run: Run) -> str:
 
 
 def refuse_old(path: str, run: Run, most: int) -> None:
-    """Raise DocumentError if the run ended more than ``most`` seconds ago."""
+    """Raise DocumentError if the run ended more than ``most`` seconds ago, or in the future."""
     try:
         ended = seconds(run.ended or "")
     except ValueError:
         raise DocumentError(f"{path}: the time is missing") from None
-    if ended < time.time() - most:
+    now = time.time()
+    if ended > now + AHEAD:
+        raise DocumentError(
+            f"{path}: its time {run.ended} is in the future", remedy="check the clock, run verify again"
+        )
+    if ended < now - most:
         raise DocumentError(f"{path}: the result is from {run.ended}, older than --max-age", remedy="run verify again")
