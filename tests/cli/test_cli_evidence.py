@@ -105,7 +105,8 @@ def test_it_says_which_gpus_passed_which_tests_under_which_specs(tmp_path: Path)
 
 
 def test_the_uuids_are_those_that_nvidia_smi_lists() -> None:
-    smi = f'<nvidia_smi_log><gpu id="0"><uuid>{GPU}</uuid></gpu></nvidia_smi_log>'
+    others = "".join(f"<uuid>{text}</uuid>" for text in (f"{GPU}0", "GPU-password=secret", f"MIG-{GPU[4:]}"))
+    smi = f'<nvidia_smi_log><gpu id="0"><uuid>{GPU}</uuid>{others}</gpu></nvidia_smi_log>'
     driver = STATE.driver.model_copy(update={"smi": smi})
     assert NodeFacts.of(STATE.model_copy(update={"driver": driver})).uuids == (GPU,)
     assert NodeFacts.of(NodeState()).uuids == ()
