@@ -148,6 +148,13 @@ def test_a_run_that_never_began_leaves_no_older_statement(tmp_path: Path, exits:
     assert json.loads(path.read_text())["predicate"]["result"] == "FAILED"
 
 
+def test_a_run_without_hosts_does_not_show_the_password_of_its_source() -> None:
+    run = made("verify")
+    run.source = "https://joe:s3cret@example.com/hosts.yaml"
+    assert [each["name"] for each in statement(run)["subject"]] == ["gpuready"]
+    assert "s3cret" not in render(run, 0, "intoto")
+
+
 def test_a_recording_is_no_evidence_and_only_verify_writes_it(tmp_path: Path, exits: Exits) -> None:
     hosts, states = write_hosts(tmp_path), write_states(tmp_path / "states.json", {"a": STATE})
     told = exits(64, "verify", "-i", hosts, "--state", states, "--output", "intoto").err
