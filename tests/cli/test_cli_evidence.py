@@ -2,8 +2,11 @@
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
+import sys
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,7 @@ from gpuready.inventory.hosts import load
 from gpuready.model.state import NodeState
 from gpuready.result.exitcode import exit_code
 from gpuready.result.facts import NodeFacts
-from gpuready.result.model import INTERRUPTED, CheckResult, Run, Scope
+from gpuready.result.model import INTERRUPTED, TIME, CheckResult, Run, Scope
 from gpuready.result.render import render
 from tests.command import VALIDATOR, Exits, gpuready, write_hosts, write_states
 from tests.pages import ROOT, blocks
@@ -224,6 +227,26 @@ def test_it_refuses_another_spec_and_an_old_result(signed: Path, ours: Signer, t
     assert f"{signed}: gpu02 was verified with another spec" in exits(5, *words, "-i", hosts).err
     hosts = write_hosts(tmp_path, HOSTS.replace("gpu01", "gpu03"))
     assert f"{signed}: gpu03 was not verified" in exits(5, *words, "-i", hosts).err
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="the guide's gate needs jq")
+@pytest.mark.parametrize(
+    ("checks", "hosts", "opens"),
+    [((LOADED,), HOSTS, True), ((NO_GPU,), HOSTS, False), ((LOADED,), HOSTS.replace("8", "4"), False)],
+)
+def test_the_gate_of_the_guide(
+    checks: tuple[CheckResult, ...], hosts: str, opens: bool, tmp_path: Path, ours: Signer
+) -> None:
+    (gate,) = blocks(ROOT / "docs/guides/ci.md", "bash")
+    run = verified(tmp_path)
+    run.hosts[1].checks = list(checks)
+    run.ended = time.strftime(TIME, time.gmtime())
+    written(tmp_path, run, ours)
+    ours.allowed.rename(tmp_path / "allowed_signers")
+    Path(write_hosts(tmp_path, hosts)).rename(tmp_path / "hosts.yaml")
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", gate], cwd=tmp_path, env=env, check=False)
+    assert (done.returncode == 0) == opens
 
 
 @pytest.mark.parametrize(
