@@ -71,7 +71,7 @@ def written(folder: Path, run: Run, signer: Signer, form: str = "intoto") -> Pat
     """The run in a file, its signature beside it."""
     path = folder / "evidence.json"
     path.write_text(render(run, exit_code(run), form))
-    signer.beside(path)
+    signer.beside(path, "gpuready-result")
     return path
 
 
@@ -198,11 +198,11 @@ def test_it_refuses_what_is_changed_or_signed_by_others(
     signed.write_bytes(good.replace(b"PASSED", b"passed"))
     assert f"{expected}the file was changed after it was signed" in refused()
     signed.write_bytes(good)
-    Signer(tmp_path, "other").beside(signed)
+    Signer(tmp_path, "other").beside(signed, "gpuready-result")
     assert f"{expected}one by another key: ED25519 key SHA256:" in refused()
-    ours.beside(signed, "git")
-    assert f"{expected}one for another namespace than gpuready" in refused()
-    ours.beside(signed)
+    ours.beside(signed, "gpuready")
+    assert f"{expected}one for another namespace than gpuready-result" in refused()
+    ours.beside(signed, "gpuready-result")
     line = ours.allowed.read_text()
     ours.allowed.write_text(line.replace(" ssh-ed25519", ' valid-before="20200101" ssh-ed25519'))
     assert "key has expired" in refused()

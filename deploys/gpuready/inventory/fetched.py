@@ -21,7 +21,7 @@ from gpuready.base.child import environment
 from gpuready.base.errors import InventoryError, UsageError, brief
 from gpuready.base.files import why_not
 from gpuready.inventory.programs import run
-from gpuready.inventory.signatures import SIGN, SignatureError, signer
+from gpuready.inventory.signatures import SPEC, SignatureError, sign_command, signer
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _HTTPS, _GIT = "https://", ("git+https://", "git+ssh://")
@@ -109,10 +109,11 @@ def _get(url: str, folder: str) -> bytes:
 def _check_signature(wanted: Source, data: bytes, folder: str) -> None:
     signature = _get(_signature(wanted.url), folder)
     try:
-        signer(data, signature, Path(wanted.signers).expanduser())
+        signer(data, signature, Path(wanted.signers).expanduser(), SPEC)
     except SignatureError as e:
         raise InventoryError(
-            f"{wanted.name}: expected a signature by a key in {wanted.signers}, got: {e}", remedy=f"sign it: {SIGN}"
+            f"{wanted.name}: expected a signature by a key in {wanted.signers}, got: {e}",
+            remedy=f"sign it: {sign_command(SPEC)}",
         ) from None
 
 

@@ -1,4 +1,6 @@
-"""SSH signatures, as ``ssh-keygen -Y sign -n gpuready`` writes them, by a key in a file of allowed signers.
+"""SSH signatures, as ``ssh-keygen -Y sign`` writes them, by a key in a file of allowed signers.
+
+Specs and results have a namespace each, so a signature of one does not count for the other.
 
 Source: ssh-keygen(1).
 """
@@ -9,33 +11,37 @@ from pathlib import Path
 from gpuready.base.errors import brief
 from gpuready.inventory.programs import run
 
-#: The namespace of signatures; one that was made for another purpose does not count.
-NAMESPACE = "gpuready"
-#: From stdin: with FILE as an argument, ssh-keygen asks before it replaces a signature, and may keep the old one.
-SIGN = f"ssh-keygen -Y sign -n {NAMESPACE} -f KEY < FILE > FILE.sig"
-
-#: Parts of messages of ssh-keygen, and what they mean.
-_MEANING = {
-    "incorrect signature": "the file was changed after it was signed, or the signature is older than the file",
-    "namespace does not match": f"one for another namespace than {NAMESPACE}",
-}
+#: The namespaces of signatures; one that was made for another purpose does not count.
+SPEC, RESULT = "gpuready", "gpuready-result"
 
 
 class SignatureError(ValueError):
     """The signature does not count. The message says what it is instead."""
 
 
-def signer(data: bytes, signature: bytes, signers: Path) -> str:
+def sign_command(namespace: str) -> str:
+    """Return the command that signs a file.
+
+    With FILE as an argument, ssh-keygen asks before it replaces a signature, and may keep the old one.
+    """
+    return f"ssh-keygen -Y sign -n {namespace} -f KEY < FILE > FILE.sig"
+
+
+def signer(data: bytes, signature: bytes, signers: Path, namespace: str) -> str:
     """Return who signed ``data``, by the name in ``signers``. Raises SignatureError, and InventoryError."""
+    meaning = {  # parts of messages of ssh-keygen
+        "incorrect signature": "the file was changed after it was signed, or the signature is older than the file",
+        "namespace does not match": f"one for another namespace than {namespace}",
+    }
     with tempfile.TemporaryDirectory(prefix="gpuready-") as folder:
         given, signed = Path(folder, "sig"), Path(folder, "data")
         given.write_bytes(signature)
         signed.write_bytes(data)
-        words = ("-s", str(given), "-n", NAMESPACE)
+        words = ("-s", str(given), "-n", namespace)
         # Whose signature it is, and whether it fits at all; only then who is allowed.
         code, said = _ssh_keygen(signed, "check-novalidate", *words)
         if code:
-            raise SignatureError(next((text for part, text in _MEANING.items() if part in said), brief(said)))
+            raise SignatureError(next((text for part, text in meaning.items() if part in said), brief(said)))
         key = said.partition(" with ")[2]
         code, said = _ssh_keygen(signed, "find-principals", "-s", str(given), "-f", str(signers))
         if code:

@@ -33,8 +33,8 @@ can be read, even if they report failures; with --merge it is that of the whole 
 A directory or a URL has the results of nodes that pull their spec (gpuready render pull). report shows them as one
 result, with the exit code of one run. A node that has not reported for --max-age is unreachable.
 
---check-signature checks the signature of each file first, FILE.sig as ssh-keygen -Y sign -n gpuready writes it. With
--i, every host must have been verified with the spec it has there; with --max-age, the result must not be older.
+--check-signature checks the signature of each file first, FILE.sig as ssh-keygen -Y sign -n gpuready-result writes it.
+With -i, every host must have been verified with the spec it has there; with --max-age, the result must not be older.
 
 --where shows only hosts with this fact. 580 finds driver 580.95.05, and != finds the hosts without it. none finds those
 that have nothing of the kind. The keys are driver, gpu, gpus, kernel, os, toolkit, engine, and each engine (docker,

@@ -8,7 +8,7 @@ from gpuready.base.errors import UsageError
 from gpuready.base.files import read_file, reason, why_not
 from gpuready.contract.node_record import seconds, spec_hash
 from gpuready.inventory.hosts import HostEntry
-from gpuready.inventory.signatures import SIGN, SignatureError, signer
+from gpuready.inventory.signatures import RESULT, SignatureError, sign_command, signer
 from gpuready.result.document import DocumentError
 from gpuready.result.model import Run
 
@@ -28,9 +28,11 @@ def signed_by(path: str, data: bytes, signers: str) -> str:
     try:
         signature = read_file(f"{path}.sig", _MOST)
     except (OSError, ValueError) as e:
-        raise DocumentError(f"{path}.sig: cannot be read: {reason(e)}", remedy=f"sign the result: {SIGN}") from None
+        raise DocumentError(
+            f"{path}.sig: cannot be read: {reason(e)}", remedy=f"sign the result: {sign_command(RESULT)}"
+        ) from None
     try:
-        return signer(data, signature, allowed)
+        return signer(data, signature, allowed, RESULT)
     except SignatureError as e:
         raise DocumentError(
             f"{path}: expected a signature by a key in {signers}, got: {e}",
