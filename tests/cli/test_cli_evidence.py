@@ -208,6 +208,8 @@ def test_it_refuses_what_is_changed_or_signed_by_others(
     assert "key has expired" in refused()
     ours.allowed.write_text(line.replace(" ssh-ed25519", ' namespaces="git" ssh-ed25519'))
     assert expected in refused()
+    ours.allowed.write_text(f", {line.partition(' ')[2]}")
+    assert expected in refused()
     ours.allowed.write_text(line)
     signature = signed.with_name("evidence.json.sig")
     signature.write_text("none")
@@ -350,4 +352,5 @@ def test_it_checks_each_of_two_results(signed: Path, ours: Signer, tmp_path: Pat
 def test_usage(signed: Path, ours: Signer, tmp_path: Path, exits: Exits) -> None:
     assert "needs files" in exits(64, "report", tmp_path, "--check-signature", ours.allowed).err
     assert "needs files" in exits(64, "report", "-", "--check-signature", ours.allowed).err
+    assert "no such user" in exits(64, "report", signed, "--check-signature", "~nosuchuser/x").err
     assert "none: no such file" in exits(64, "report", signed, "--check-signature", f"{ours.allowed}none").err

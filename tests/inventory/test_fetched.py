@@ -97,6 +97,7 @@ def test_a_spec_without_the_right_signature_is_refused(site: Secure, ours: Signe
     assert f"{expected}one for another namespace than gpuready" in refused(url)
     site.files["/hosts.yaml.sig"] = b"none"
     assert expected in refused(url)
+    assert "no such user" in refused(f"{site.url}/hosts.yaml#signers=~nosuchuser/x")
     assert "none: no such file" in refused(f"{site.url}/hosts.yaml#signers={ours.allowed}none")
 
 

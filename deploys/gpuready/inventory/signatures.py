@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from gpuready.base.errors import brief
+from gpuready.base.files import why_not
 from gpuready.inventory.programs import run
 
 #: The namespaces of signatures; one that was made for another purpose does not count.
@@ -25,6 +26,17 @@ def sign_command(namespace: str) -> str:
     With FILE as an argument, ssh-keygen asks before it replaces a signature, and may keep the old one.
     """
     return f"ssh-keygen -Y sign -n {namespace} -f KEY < FILE > FILE.sig"
+
+
+def signers_file(text: str) -> Path:
+    """Return the path of a file of allowed signers. Raises ValueError, which says why it cannot be read."""
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError:
+        raise ValueError("no such user") from None
+    if why := why_not(path):
+        raise ValueError(why)
+    return path
 
 
 def signer(data: bytes, signature: bytes, signers: Path, namespace: str) -> str:
@@ -46,6 +58,7 @@ def signer(data: bytes, signature: bytes, signers: Path, namespace: str) -> str:
         code, said = _ssh_keygen(signed, "find-principals", "-s", str(given), "-f", str(signers))
         if code:
             raise SignatureError(brief(said) if "key " in said else f"one by another key: {brief(key)}")
+        why = "one by a key without a name in the file of allowed signers"
         for principal in said.splitlines():
             code, why = _ssh_keygen(signed, "verify", *words, "-f", str(signers), "-I", principal)
             if not code:

@@ -2,13 +2,12 @@
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from gpuready.base.errors import UsageError
-from gpuready.base.files import read_file, reason, why_not
+from gpuready.base.files import read_file, reason
 from gpuready.contract.node_record import seconds, spec_hash
 from gpuready.inventory.hosts import HostEntry
-from gpuready.inventory.signatures import RESULT, SignatureError, sign_command, signer
+from gpuready.inventory.signatures import RESULT, SignatureError, sign_command, signer, signers_file
 from gpuready.result.document import DocumentError
 from gpuready.result.model import Run
 
@@ -22,9 +21,10 @@ _UNVERIFIED = ("unreachable", "not_attempted")
 
 def signed_by(path: str, data: bytes, signers: str) -> str:
     """Return who signed the content of ``path``, by ``path.sig``. Raises DocumentError and UsageError."""
-    allowed = Path(signers).expanduser()
-    if why := why_not(allowed):
-        raise UsageError(f"--check-signature {signers}: {why}", remedy="name the file of allowed signers")
+    try:
+        allowed = signers_file(signers)
+    except ValueError as e:
+        raise UsageError(f"--check-signature {signers}: {e}", remedy="name the file of allowed signers") from None
     try:
         signature = read_file(f"{path}.sig", _MOST)
     except (OSError, ValueError) as e:
