@@ -347,6 +347,13 @@ def test_it_checks_each_of_two_results(signed: Path, ours: Signer, tmp_path: Pat
     assert "after.json.sig: cannot be read" in exits(5, *words).err
     shutil.copy(f"{signed}.sig", f"{other}.sig")
     assert exits(0, *words).err.count("signed by ours@example.com") == 2
+    piped, given = os.pipe()
+    os.write(given, ours.allowed.read_bytes())
+    os.close(given)
+    try:
+        assert exits(0, *words[:-1], f"/dev/fd/{piped}").err.count("signed by ours@example.com") == 2
+    finally:
+        os.close(piped)
 
 
 def test_usage(signed: Path, ours: Signer, tmp_path: Path, exits: Exits) -> None:

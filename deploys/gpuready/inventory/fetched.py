@@ -20,7 +20,7 @@ from gpuready.base import https
 from gpuready.base.child import environment
 from gpuready.base.errors import InventoryError, UsageError, brief
 from gpuready.inventory.programs import run
-from gpuready.inventory.signatures import SPEC, SignatureError, sign_command, signer, signers_file
+from gpuready.inventory.signatures import SPEC, SignatureError, Signers, sign_command, signer
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _HTTPS, _GIT = "https://", ("git+https://", "git+ssh://")
@@ -81,7 +81,7 @@ def _wrong_url(url: str) -> str:
 def fetched(wanted: Source) -> bytes:
     """Return the content, after its check. Raises InventoryError."""
     try:
-        signers = signers_file(wanted.signers) if wanted.signers else None
+        signers = Signers.read(wanted.signers) if wanted.signers else None
     except ValueError as e:
         raise InventoryError(
             f"{wanted.name}: {wanted.signers}: {e}", remedy="name the file of allowed signers"
@@ -109,7 +109,7 @@ def _get(url: str, folder: str) -> bytes:
     return data
 
 
-def _check_signature(wanted: Source, data: bytes, signers: Path, folder: str) -> None:
+def _check_signature(wanted: Source, data: bytes, signers: Signers, folder: str) -> None:
     signature = _get(_signature(wanted.url), folder)
     try:
         signer(data, signature, signers, SPEC)
@@ -125,7 +125,7 @@ def _signature(url: str) -> str:
     return f"{path}.sig{question}{query}"
 
 
-def _from_git(wanted: Source, signers: Path | None, folder: str) -> bytes:
+def _from_git(wanted: Source, signers: Signers | None, folder: str) -> bytes:
     if shutil.which("git") is None:
         raise InventoryError(f"{wanted.name}: git is not installed")
     _git(wanted, folder, "init", "--quiet", "--bare", "--template=")
@@ -134,7 +134,8 @@ def _from_git(wanted: Source, signers: Path | None, folder: str) -> bytes:
     commit = _git(wanted, folder, "rev-parse", "FETCH_HEAD^{commit}").decode().strip()
     if signers:
         # A commit may be signed with OpenPGP or X.509 instead: those keys are not the allowed signers.
-        allowed = f"gpg.ssh.allowedSignersFile={signers.absolute()}"
+        (file := Path(folder, "allowed_signers")).write_bytes(signers.content)
+        allowed = f"gpg.ssh.allowedSignersFile={file}"
         others = ("-c", "gpg.program=false", "-c", "gpg.x509.program=false", "-c", "gpg.ssh.program=ssh-keygen")
         code, _, err = _run_git(folder, "-c", allowed, *others, "verify-commit", commit)
         if code:

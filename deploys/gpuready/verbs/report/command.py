@@ -22,6 +22,7 @@ from gpuready.result.render import render
 from gpuready.result.text import one_line
 
 if TYPE_CHECKING:
+    from gpuready.inventory.signatures import Signers
     from gpuready.result.model import Run
 
 _HELP = """Show a result document in any format, compare two, or join those of shards or nodes.
@@ -101,7 +102,7 @@ def command(
         )
     wanted = targets(output, forms=MATRIX_FORMATS if merge or len(documents) == 1 else _BOTH)
     on = use_color(color, sys.stdout)
-    found = [_read(document, signers) for document in documents]
+    found = _read_all(documents, signers)
     if asked is ParameterSource.COMMANDLINE:
         _refuse_old(documents, found, max_age)
     if merge:
@@ -223,7 +224,16 @@ def _compare(
     return write([(each, shown[each.form](each)) for each in wanted], 0)
 
 
-def _read(path: str, signers: str | None) -> tuple[Run, int]:
+def _read_all(documents: Sequence[str], signers: str | None) -> list[tuple[Run, int]]:
+    if signers is None:
+        return [_read(document, None) for document in documents]
+    from gpuready.verbs.report.evidence import allowed
+
+    keys = allowed(signers)
+    return [_read(document, keys) for document in documents]
+
+
+def _read(path: str, signers: Signers | None) -> tuple[Run, int]:
     """Return the run of a document, or of the one in an in-toto statement; with ``signers``, only a signed one."""
     from gpuready.cli.documents import from_json, read_data
     from gpuready.cli.parts import parts

@@ -7,7 +7,7 @@ from gpuready.base.errors import UsageError
 from gpuready.base.files import read_file, reason
 from gpuready.contract.node_record import seconds, spec_hash
 from gpuready.inventory.hosts import HostEntry
-from gpuready.inventory.signatures import RESULT, SignatureError, sign_command, signer, signers_file
+from gpuready.inventory.signatures import RESULT, SignatureError, Signers, sign_command, signer
 from gpuready.result.document import DocumentError
 from gpuready.result.model import Run
 
@@ -19,12 +19,16 @@ AHEAD = 600
 _UNVERIFIED = ("unreachable", "not_attempted")
 
 
-def signed_by(path: str, data: bytes, signers: str) -> str:
-    """Return who signed the content of ``path``, by ``path.sig``. Raises DocumentError and UsageError."""
+def allowed(name: str) -> Signers:
+    """Read the file of allowed signers. Raises UsageError."""
     try:
-        allowed = signers_file(signers)
+        return Signers.read(name)
     except ValueError as e:
-        raise UsageError(f"--check-signature {signers}: {e}", remedy="name the file of allowed signers") from None
+        raise UsageError(f"--check-signature {name}: {e}", remedy="name the file of allowed signers") from None
+
+
+def signed_by(path: str, data: bytes, signers: Signers) -> str:
+    """Return who signed the content of ``path``, by ``path.sig``. Raises DocumentError."""
     try:
         signature = read_file(f"{path}.sig", _MOST)
     except (OSError, ValueError) as e:
@@ -32,10 +36,10 @@ def signed_by(path: str, data: bytes, signers: str) -> str:
             f"{path}.sig: cannot be read: {reason(e)}", remedy=f"sign the result: {sign_command(RESULT)}"
         ) from None
     try:
-        return signer(data, signature, allowed, RESULT)
+        return signer(data, signature, signers, RESULT)
     except SignatureError as e:
         raise DocumentError(
-            f"{path}: expected a signature by a key in {signers}, got: {e}",
+            f"{path}: expected a signature by a key in {signers.name}, got: {e}",
             remedy="do not use the result; if you changed or signed it yourself, run verify again, and sign what it "
             "writes with an allowed key",
         ) from None
