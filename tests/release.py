@@ -63,14 +63,15 @@ def main(argv: list[str]) -> int:
         install(site, "--no-deps", next(out.glob("*.whl")))
         zipapp(site, out)
         bom = json.dumps(sbom(epoch, site, lock.read_text("utf-8")), indent=1)
-        print(f"release: {image(source / 'Containerfile', out, epoch, *argv[1:])}", file=sys.stderr)
+        made, text = image(source / "Containerfile", out, epoch, *argv[1:])
+        print(f"release: {text}", file=sys.stderr)
     (out / f"gpuready-{__version__}.cdx.json").write_text(f"{bom}\n", "utf-8")
     index(out)
     sums(out)
     if OWNER in (ROOT / "pyproject.toml").read_text("utf-8"):
         print(f'release: pyproject.toml has no [project.urls] yet: see "{OWNER}" there', file=sys.stderr)
     print((out / "SHA256SUMS").read_text("utf-8"), end="")
-    return 0
+    return 0 if made or not argv[1:] else 1
 
 
 def _git(*words: str) -> str:
@@ -170,18 +171,18 @@ def index(out: Path) -> None:
     page.write_text(f"<!DOCTYPE html>\n<title>gpuready</title>\n{links}", "utf-8")
 
 
-def image(file: Path, out: Path, epoch: int, base: str = "") -> str:
-    """Make the image gpuready:VERSION of the wheel. Return what was made, or why nothing was."""
+def image(file: Path, out: Path, epoch: int, base: str = "") -> tuple[bool, str]:
+    """Make the image gpuready:VERSION of the wheel. Return whether it was made, and its digest or the reason."""
     if not base:
-        return "no image: give its base, IMAGE@sha256:DIGEST"
+        return False, "no image: give its base, IMAGE@sha256:DIGEST"
     if shutil.which("podman") is None:
-        return "no image: podman is not installed"
+        return False, "no image: podman is not installed"
     name = f"gpuready:{__version__}"
     words = ("--timestamp", str(epoch), "--build-arg", f"BASE={base}", "-t", name, "-f", file, out)
     done = subprocess.run(["podman", "build", "--quiet", *words], capture_output=True, text=True, check=False)
     if done.returncode:
-        return f"no image: podman build: {done.stderr.strip()}"
-    return f"the image {name} is {done.stdout.strip()}"
+        return False, f"no image: podman build: {done.stderr.strip()}"
+    return True, f"the image {name} is {done.stdout.strip()}"
 
 
 def sums(out: Path) -> None:

@@ -202,7 +202,9 @@ def test_documents_that_are_not_of_one_run(where: tuple[object, ...], shards: Sh
     assert f"{first} is shard 1/3, and {other} is shard 2/4" in refused(first, other)
     (newer := first.with_name("newer.json")).write_text(second.read_text())
     shards("verify", 3, *where, "-e", "ldso=off")
-    assert f"{newer} and {first} are not of one run: the hosts, their specs or the releases" in refused(newer, first)
+    assert f"{newer} and {first} are not of one run: the hosts, their specs, the options or the releases" in refused(
+        newer, first
+    )
     shards("verify", 3, *where, "--limit", "!gpu04")
     assert f"{newer} and {first} are not of one run" in refused(newer, first)
 

@@ -93,10 +93,11 @@ def test_a_spec_without_the_right_signature_is_refused(site: Secure, ours: Signe
     assert f"{expected}one by another key: ED25519 key SHA256:" in said
     site.files["/hosts.yaml.sig"] = ours.sign(SPEC + b" ")
     assert f"{expected}the file was changed after it was signed" in refused(url)
-    site.files["/hosts.yaml.sig"] = ours.sign(SPEC, "git")
-    assert expected in refused(url)
+    site.files["/hosts.yaml.sig"] = ours.sign(SPEC, "gpuready-result")
+    assert f"{expected}one for another namespace than gpuready" in refused(url)
     site.files["/hosts.yaml.sig"] = b"none"
     assert expected in refused(url)
+    assert "no such user" in refused(f"{site.url}/hosts.yaml#signers=~nosuchuser/x")
     assert "none: no such file" in refused(f"{site.url}/hosts.yaml#signers={ours.allowed}none")
 
 

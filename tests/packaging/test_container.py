@@ -1,13 +1,16 @@
 """The image, the execution environment that is made of it, and AWX's job template, as their own tools read them."""
 
+import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
+from tests import release
 from tests.pages import ROOT, blocks
 from tests.playbooks import PAGE
 
@@ -20,6 +23,29 @@ def test_the_containerfile_has_no_findings() -> None:
     found = subprocess.run([program, "-"], input=CONTAINERFILE, capture_output=True, text=True, check=False)
     assert (found.returncode, found.stdout) == (0, "")
     assert re.findall(r"^USER .*", CONTAINERFILE, re.M) == ["USER 1000"]
+
+
+@pytest.mark.parametrize(("base", "status", "code"), [((), 1, 0), (("BASE",), 0, 0), (("BASE",), 1, 1)])
+def test_a_release_without_its_image_fails(
+    base: tuple[str, ...], status: int, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the release, only the image is made: by a podman that exits with ``status``."""
+
+    def packages(source: Path, out: Path) -> None:
+        source.mkdir()
+        (source / "requirements.txt").touch()
+        (out / "gpuready.whl").touch()
+
+    monkeypatch.setattr(release, "packages", packages)
+    for name, value in {"_git": "0", "install": None, "zipapp": None, "sbom": {}, "index": None}.items():
+        monkeypatch.setattr(release, name, lambda *_, value=value: value)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "")
+    monkeypatch.setattr(os, "umask", lambda _: None)
+    (tmp_path / "podman").write_text(f"#!/bin/sh\nexit {status}\n")
+    (tmp_path / "podman").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert release.main([str(tmp_path / "dist"), *base]) == code
+    assert "gpuready.whl" in (tmp_path / "dist" / "SHA256SUMS").read_text()
 
 
 def test_ansible_builder_makes_an_execution_environment_of_the_image(tmp_path: Path) -> None:

@@ -67,6 +67,7 @@ def test_unknown_keys_of_a_newer_release_are_ignored() -> None:
         ({"schema": 7}, "not a result document"),
         ({"schema": "gpuready/result/2"}, "the schema is 'gpuready/result/2'; this release reads 'gpuready/result/1'"),
         ({"schema": "gpuready/result/1"}, "exit_code: "),
+        (document(sample("converged"), 0) | {"exit_code": 12345}, "exit_code: "),
         (document(sample("converged"), 0) | {"verb": "bake"}, "verb: "),
         (document(sample("converged"), 0) | {"hosts": {"a": 3}}, "hosts.a: "),
     ],

@@ -27,7 +27,7 @@ from gpuready.contract.component import Change, Disruption
 from gpuready.model.state import OS, Container, Docker, Driver, File, NodeState, Unknown
 from gpuready.result.exitcode import MEANING, ORDER, exit_code
 from gpuready.result.human import human
-from gpuready.result.model import INTERRUPTED, CheckResult, ComponentResult, Error, HostResult, Run
+from gpuready.result.model import INTERRUPTED, CheckResult, ComponentResult, Error, HostResult, Run, Scope
 from gpuready.result.verbs import VERBS
 
 TOOLKIT = Comparison(
@@ -148,6 +148,7 @@ def run(verb: str, *hosts: HostResult, interrupted: bool = False) -> Run:
     """A run of a second and a half."""
     error = INTERRUPTED if interrupted else None
     made = Run(verb, list(hosts), error=error, seconds=1.5, source="hosts.yaml", part=part_of(verb))
+    made.scope = Scope() if verb == "verify" else None
     made.choice = "-i hosts.yaml"
     return made
 

@@ -37,7 +37,7 @@ class Part:
 class OneOf:
     """Annotation: one of these values."""
 
-    values: tuple[str, ...]
+    values: tuple[str | int, ...]
 
     def __get_pydantic_core_schema__(self, source: object, handler: object) -> "CoreSchema":
         from pydantic_core import core_schema

@@ -19,9 +19,8 @@ from urllib.parse import urlsplit
 from gpuready.base import https
 from gpuready.base.child import environment
 from gpuready.base.errors import InventoryError, UsageError, brief
-from gpuready.base.files import why_not
 from gpuready.inventory.programs import run
-from gpuready.inventory.signatures import SIGN, SignatureError, signer
+from gpuready.inventory.signatures import SPEC, SignatureError, Signers, sign_command, signer
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _HTTPS, _GIT = "https://", ("git+https://", "git+ssh://")
@@ -81,19 +80,23 @@ def _wrong_url(url: str) -> str:
 
 def fetched(wanted: Source) -> bytes:
     """Return the content, after its check. Raises InventoryError."""
-    if wanted.signers and (why := why_not(Path(wanted.signers).expanduser())):
-        raise InventoryError(f"{wanted.name}: {wanted.signers}: {why}", remedy="name the file of allowed signers")
+    try:
+        signers = Signers.read(wanted.signers) if wanted.signers else None
+    except ValueError as e:
+        raise InventoryError(
+            f"{wanted.name}: {wanted.signers}: {e}", remedy="name the file of allowed signers"
+        ) from None
     with tempfile.TemporaryDirectory(prefix="gpuready-") as folder:
         if wanted.ref:
-            return _from_git(wanted, folder)
+            return _from_git(wanted, signers, folder)
         data = _get(wanted.url, folder)
         if wanted.sha256 and (sha256 := hashlib.sha256(data).hexdigest()) != wanted.sha256:
             raise InventoryError(
                 f"{wanted.name}: the SHA-256 is {sha256}, expected {wanted.sha256}",
                 remedy="if the new content is correct, give its SHA-256 to -i",
             )
-        if wanted.signers:
-            _check_signature(wanted, data, folder)
+        if signers:
+            _check_signature(wanted, data, signers, folder)
         return data
 
 
@@ -106,13 +109,14 @@ def _get(url: str, folder: str) -> bytes:
     return data
 
 
-def _check_signature(wanted: Source, data: bytes, folder: str) -> None:
+def _check_signature(wanted: Source, data: bytes, signers: Signers, folder: str) -> None:
     signature = _get(_signature(wanted.url), folder)
     try:
-        signer(data, signature, Path(wanted.signers).expanduser())
+        signer(data, signature, signers, SPEC)
     except SignatureError as e:
         raise InventoryError(
-            f"{wanted.name}: expected a signature by a key in {wanted.signers}, got: {e}", remedy=f"sign it: {SIGN}"
+            f"{wanted.name}: expected a signature by a key in {wanted.signers}, got: {e}",
+            remedy=f"sign it: {sign_command(SPEC)}",
         ) from None
 
 
@@ -121,18 +125,19 @@ def _signature(url: str) -> str:
     return f"{path}.sig{question}{query}"
 
 
-def _from_git(wanted: Source, folder: str) -> bytes:
+def _from_git(wanted: Source, signers: Signers | None, folder: str) -> bytes:
     if shutil.which("git") is None:
         raise InventoryError(f"{wanted.name}: git is not installed")
     _git(wanted, folder, "init", "--quiet", "--bare", "--template=")
     # A full commit is fetched by its hash, never as the name of a branch, and git checks that hash.
     _git(wanted, folder, "fetch", "--quiet", "--depth=1", "--no-tags", wanted.url, wanted.ref)
     commit = _git(wanted, folder, "rev-parse", "FETCH_HEAD^{commit}").decode().strip()
-    if wanted.signers:
+    if signers:
         # A commit may be signed with OpenPGP or X.509 instead: those keys are not the allowed signers.
-        signers = f"gpg.ssh.allowedSignersFile={Path(wanted.signers).expanduser().absolute()}"
+        (file := Path(folder, "allowed_signers")).write_bytes(signers.content)
+        allowed = f"gpg.ssh.allowedSignersFile={file}"
         others = ("-c", "gpg.program=false", "-c", "gpg.x509.program=false", "-c", "gpg.ssh.program=ssh-keygen")
-        code, _, err = _run_git(folder, "-c", signers, *others, "verify-commit", commit)
+        code, _, err = _run_git(folder, "-c", allowed, *others, "verify-commit", commit)
         if code:
             said = brief(err) or "the commit is not signed with SSH"
             raise InventoryError(

@@ -9,14 +9,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
 from gpuready import __version__
 from gpuready.base.errors import GpureadyError
-from gpuready.base.part import Part
+from gpuready.base.part import OneOf, Part
 from gpuready.model.state import NodeState
 from gpuready.result.exitcode import ORDER
 from gpuready.result.mask import mask, mask_state, mask_text, mask_value
@@ -88,7 +88,7 @@ def read(document: object, parts: Sequence[VerbPart]) -> tuple[Run, int]:
         raise DocumentError("this is not a result document", remedy="gpuready writes one with --output json:PATH")
     if schema != SCHEMA:
         raise DocumentError(f"the schema is {schema!r}; this release reads {SCHEMA!r}", remedy=_OTHER)
-    code = _valid(int, document.get("exit_code"), "exit_code")
+    code = _valid(Annotated[int, OneOf(ORDER)], document.get("exit_code"), "exit_code")
     found = _valid(Summary, document)
     hosts = [
         read_host(name, host, parts) for name, host in _valid(dict[str, Any], document.get("hosts"), "hosts").items()

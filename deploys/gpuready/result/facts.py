@@ -22,7 +22,7 @@ _ENGINES = {
 }
 _GPU = "<gpu id="
 _MODEL = re.compile(r"<product_name>([^<]*)</product_name>")
-_UUID = re.compile(r"<uuid>(GPU-[^<]*)</uuid>")
+_UUID = re.compile(r"<uuid>(GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})</uuid>")
 
 
 @dataclass(frozen=True)

@@ -310,11 +310,19 @@ class Host(Part):
     """The Xids since the driver was loaded; omitted: there are none, or the kernel log could not be read."""
     facts: NodeFacts | None = field(default=None, metadata=OPTIONAL)
     """What the node consists of; omitted: the node was not read."""
+    asked: LevelName | None = field(default=None, metadata=OPTIONAL)
+    """verify: the level that --level or the spec asks for."""
 
     @property
     def gpu_checks(self) -> int:
         """How many GPU checks really ran on this host: without this number, "OK" says little."""
         return sum(check.gpu and check.status in LOOKED for check in self.checks)
+
+    @property
+    def untested(self) -> bool:
+        """Nothing was judged at the level that was asked for: no container was started, or no GPU was loaded."""
+        found = (check.status for check in self.checks if check.level == self.asked)
+        return self.asked in ("smoke", "stress") and all(status == "skip" for status in found)
 
     @property
     def level(self) -> LevelName | None:
@@ -393,6 +401,27 @@ class Shard(Part):
         return f"shard {self.index}/{self.count}"
 
 
+@dataclass(frozen=True)
+class Scope(Part):
+    """verify: what was judged of each host."""
+
+    recorded: bool = False
+    """Recorded states were judged (--state), not nodes as they are."""
+    passive: bool = False
+    """No active check ran (--passive)."""
+    components: tuple[str, ...] | None = field(default=None, metadata=OPTIONAL)
+    """The components that were judged (--only, --skip); omitted: all."""
+
+    @property
+    def narrowed(self) -> str:
+        """Why this is less than verify without these options does; empty: it is not."""
+        if self.recorded:
+            return "recorded states were judged (--state), not nodes"
+        if self.components is not None:
+            return "components were left out (--only or --skip)"
+        return "no active check ran (--passive)" if self.passive else ""
+
+
 @dataclass(kw_only=True)
 class Summary(Part):
     """All of the document that is not about a single host; jsonl: the last line."""
@@ -417,6 +446,8 @@ class Summary(Part):
     """The inventory, as the command line names it."""
     shard: Shard | None = field(default=None, metadata=OPTIONAL)
     """The shard, if the run has one of several (--shard)."""
+    scope: Scope | None = field(default=None, metadata=OPTIONAL)
+    """verify: what was judged of each host; omitted: a run that did not begin."""
 
 
 Block = Iterable[str]

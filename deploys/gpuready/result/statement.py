@@ -7,6 +7,7 @@ Sources: in-toto's attestation framework 1.1 (statement, resource descriptor), p
 """
 
 import hashlib
+from dataclasses import asdict
 from typing import Any
 
 from gpuready import __version__
@@ -28,7 +29,8 @@ def statement(run: Run, code: int) -> dict[str, Any]:
             if case.kind != "skipped":
                 kind = "failedTests" if case.kind else "warnedTests" if case.message else "passedTests"
                 found[kind].append(f"{case.classname}.{case.name}")
-    proved = run.hosts and all(host.gpu_checks for host in run.hosts) and not found["warnedTests"]
+    whole = run.scope is not None and not run.scope.narrowed and not found["warnedTests"]
+    proved = whole and run.hosts and all(map(_proved, run.hosts))
     return {
         "_type": STATEMENT,
         "subject": _subjects(run),
@@ -51,12 +53,20 @@ def result_of(value: object) -> object:
 
 
 def _subjects(run: Run) -> list[dict[str, Any]]:
-    """The GPUs by their UUIDs. A host without them is a subject itself, and so is the inventory without hosts."""
+    """The GPUs by their UUIDs. A host without them is a subject itself; without hosts, gpuready is.
+
+    Nothing here is masked, so the source of the hosts is not a subject: it may be a URL with a password.
+    """
     names = {name: host.name for host in run.hosts for name in _gpus(host) or [host.name]}
     found = [{"name": name, "digest": _sha256(name.encode()), "annotations": {"host": host}}
              for name, host in names.items()]  # fmt: skip
-    source = run.source or "gpuready"
-    return found or [{"name": source, "digest": _sha256(source.encode())}]
+    return found or [{"name": "gpuready", "digest": _sha256(b"gpuready")}]
+
+
+def _proved(host: HostResult) -> bool:
+    """Whether a GPU was tested, something at the level that was asked for, and nothing is unknown."""
+    unknown = any(check.status == "unknown" for check in host.checks)
+    return bool(host.gpu_checks) and not host.untested and not unknown
 
 
 def _gpus(host: HostResult) -> tuple[str, ...]:
@@ -64,9 +74,15 @@ def _gpus(host: HostResult) -> tuple[str, ...]:
 
 
 def _configuration(run: Run) -> list[dict[str, Any]]:
-    """The release, the spec of each host that was read, and the compatibility tables with their dates."""
+    """The release and what it judged, the spec and level of each host, and the compatibility tables with dates."""
     found: list[dict[str, Any]] = [{"name": "gpuready", "uri": f"pkg:pypi/gpuready@{__version__}"}]
-    found += [{"name": f"spec/{host.name}", "digest": {"sha256": host.spec}} for host in run.hosts if host.spec]
+    if run.scope is not None:
+        found[0]["annotations"] = asdict(run.scope)
+    found += [
+        {"name": f"spec/{host.name}", "digest": {"sha256": host.spec}, "annotations": {"level": host.asked}}
+        for host in run.hosts
+        if host.spec
+    ]
     for path in sorted(tables.DATA.glob("*.yaml")):
         date, _ = tables.dated(path.stem)
         digest = _sha256(path.read_bytes())

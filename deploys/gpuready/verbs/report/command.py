@@ -22,6 +22,7 @@ from gpuready.result.render import render
 from gpuready.result.text import one_line
 
 if TYPE_CHECKING:
+    from gpuready.inventory.signatures import Signers
     from gpuready.result.model import Run
 
 _HELP = """Show a result document in any format, compare two, or join those of shards or nodes.
@@ -33,8 +34,8 @@ can be read, even if they report failures; with --merge it is that of the whole 
 A directory or a URL has the results of nodes that pull their spec (gpuready render pull). report shows them as one
 result, with the exit code of one run. A node that has not reported for --max-age is unreachable.
 
---check-signature checks the signature of each file first, FILE.sig as ssh-keygen -Y sign -n gpuready writes it. With
--i, every host must have been verified with the spec it has there; with --max-age, the result must not be older.
+--check-signature checks the signature of each file first, FILE.sig as ssh-keygen -Y sign -n gpuready-result writes it.
+With -i, every host must have been verified with the spec it has there; with --max-age, the result must not be older.
 
 --where shows only hosts with this fact. 580 finds driver 580.95.05, and != finds the hosts without it. none finds those
 that have nothing of the kind. The keys are driver, gpu, gpus, kernel, os, toolkit, engine, and each engine (docker,
@@ -101,7 +102,7 @@ def command(
         )
     wanted = targets(output, forms=MATRIX_FORMATS if merge or len(documents) == 1 else _BOTH)
     on = use_color(color, sys.stdout)
-    found = [_read(document, signers) for document in documents]
+    found = _read_all(documents, signers)
     if asked is ParameterSource.COMMANDLINE:
         _refuse_old(documents, found, max_age)
     if merge:
@@ -223,7 +224,16 @@ def _compare(
     return write([(each, shown[each.form](each)) for each in wanted], 0)
 
 
-def _read(path: str, signers: str | None) -> tuple[Run, int]:
+def _read_all(documents: Sequence[str], signers: str | None) -> list[tuple[Run, int]]:
+    if signers is None:
+        return [_read(document, None) for document in documents]
+    from gpuready.verbs.report.evidence import allowed
+
+    keys = allowed(signers)
+    return [_read(document, keys) for document in documents]
+
+
+def _read(path: str, signers: Signers | None) -> tuple[Run, int]:
     """Return the run of a document, or of the one in an in-toto statement; with ``signers``, only a signed one."""
     from gpuready.cli.documents import from_json, read_data
     from gpuready.cli.parts import parts

@@ -43,6 +43,7 @@ def merged(documents: Sequence[Document]) -> tuple[Run, int]:
         source="; ".join(dict.fromkeys(each.source for each in runs if each.source)) or None,
         removing=first.run.removing,
         part=first.run.part,
+        scope=first.run.scope,
     )
     found = {host.name: host for each in runs for host in each.hosts}
     run.hosts = [
@@ -75,10 +76,10 @@ def _refuse(first: Document, whole: Shard, other: Document) -> None:
         raise UsageError(f"{first.path} is {what}", remedy="merge the shards of one command")
     if whole.count != shard.count:
         raise UsageError(f"{first.path} is {whole}, and {other.path} is {shard}", remedy=_AGAIN)
-    if (whole.specs, whole.hosts) != (shard.specs, shard.hosts):
+    if (whole.specs, whole.hosts, first.run.scope) != (shard.specs, shard.hosts, other.run.scope):
         raise UsageError(
-            f"{first.path} and {other.path} are not of one run: the hosts, their specs or the releases of gpuready "
-            "differ",
+            f"{first.path} and {other.path} are not of one run: the hosts, their specs, the options or the releases of "
+            "gpuready differ",
             remedy=_AGAIN,
         )
 

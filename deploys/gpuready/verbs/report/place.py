@@ -19,11 +19,10 @@ from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.host_names import is_host
 from gpuready.result.document import DocumentError, read
 from gpuready.result.model import Error, HostResult, Run
+from gpuready.verbs.report.evidence import AHEAD
 
 #: Bytes of the result of one node; it has about 50 kB.
 _MOST = 10_000_000
-#: Seconds by which the clock of a node may be ahead.
-_AHEAD = 600
 #: Files that are read at the same time.
 _AT_ONCE = 16
 _SUFFIX = ".json"
@@ -101,7 +100,7 @@ def _read(where: Directory | Remote, node: str, entry: Entry, now: float, most: 
     if run.verb != "apply" or {host.name for host in run.everyone} - {LOCAL}:
         raise _Unusable(f"not a result of gpuready apply -i {LOCAL}")
     assert run.ended is not None
-    if ended > now + _AHEAD:
+    if ended > now + AHEAD:
         raise _Unusable(f"its time {run.ended} is in the future: check the clock of the node")
     if ended < now - most:
         return _Newest(_silent(node, f"the last result is from {run.ended}"), run.ended)

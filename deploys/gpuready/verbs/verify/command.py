@@ -42,6 +42,7 @@ _HELP = """Compare every node with its spec, and test that it works.
 def command(state: str | None, passive: bool, level: str | None, seconds: int | None, **given: Any) -> int:
     from gpuready.cli.online import online, recorded_or_online
     from gpuready.cli.request import request
+    from gpuready.result.model import Scope
     from gpuready.run.access import Work
 
     stress = level == "stress"
@@ -58,20 +59,23 @@ def command(state: str | None, passive: bool, level: str | None, seconds: int | 
         run = online(wanted, using=Work("gpuready.verbs.verify.stress:load", {"seconds": seconds or SECONDS}))
     else:
         run = recorded_or_online(wanted, state, passive=passive)
+    left = None if wanted.selected is None else tuple(sorted(wanted.selected))
+    run.scope = Scope(run.recorded, passive, left)
     specs = {entry.name: entry.spec for entry in wanted.entries}
     for host in run.hosts:
+        host.asked = "stress" if stress else specs[host.name].verify.level
         if host.checks and not host.reason:
-            host.notes += _unreached(host, specs[host.name], "stress" if stress else specs[host.name].verify.level)
+            host.notes += _unreached(host, specs[host.name])
     return wanted.deliver(run)
 
 
-def _unreached(host: HostResult, spec: NodeSpec, wanted: str) -> list[str]:
+def _unreached(host: HostResult, spec: NodeSpec) -> list[str]:
     """Return a note if a level was asked for at which nothing was tested, with the reason."""
-    checks = [check for check in host.checks if check.level == wanted]
-    if wanted in ("config", "effective") or any(check.status != "skip" for check in checks):
+    if not host.untested:
         return []
-    why = checks[0].summary if checks else "its checks need the second script"
-    if wanted == "smoke" and not spec.verify.image:
+    checks = (check.summary for check in host.checks if check.level == host.asked)
+    why = next(checks, "its checks need the second script")
+    if host.asked == "smoke" and not spec.verify.image:
         why = "no container was started, because the spec names no verify.image"
-    done = "loaded" if wanted == "stress" else "tested"
-    return [f"nothing was {done} at level {wanted}: {why}"]
+    done = "loaded" if host.asked == "stress" else "tested"
+    return [f"nothing was {done} at level {host.asked}: {why}"]
