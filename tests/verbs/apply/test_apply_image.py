@@ -27,6 +27,7 @@ from gpuready.contract.node_record import PATH as RECORD
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import IMAGE, NodeState
 from gpuready.node import NODE, REMOVALS
+from gpuready.operations.active import script as active
 from gpuready.result.human import human
 from gpuready.result.model import HostResult, Run
 from gpuready.verbs.apply import image
@@ -196,10 +197,28 @@ def test_the_unit_removes_all_that_the_first_boot_needed() -> None:
     assert "TimeoutStartSec" in unit and "After=network-online.target multi-user.target" in unit
 
 
-def test_remove_ends_a_first_boot_that_never_ended_well() -> None:
-    script = resources.script("ledger/forget")
-    outside = [path for path in image.FILES if not path.startswith("/var/lib/gpuready/")]
-    assert len(outside) == 3 and [path for path in outside if path not in script] == []
+def test_checks_that_fail_do_not_start_the_first_boot_again() -> None:
+    unit = resources.document("verbs/apply/first-boot.service", program="p", spec=image.SPEC, files="f")
+    assert "\nSuccessExitStatus=3\n" in unit
+
+
+@pytest.mark.parametrize("verb", ["remove", "apply"])
+def test_another_run_ends_a_first_boot_that_never_ended_well(verb: str, tmp_path: Path) -> None:
+    """Else it would apply the spec of the image again, over a newer one."""
+    script = resources.script("ledger/forget") if verb == "remove" else active((), record="{}", converged=True)
+    for path in image.FILES:
+        (tmp_path / path.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path.lstrip("/")).touch()
+    for folder in ("/etc/systemd", "/var/lib/gpuready"):
+        script = script.replace(folder, f"{tmp_path}{folder}")
+    subprocess.run(["sh"], input=script, text=True, capture_output=True, check=True)
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == ({"var/lib/gpuready/last-apply.json"} if verb == "apply" else set())
+    assert not (tmp_path / "etc/systemd/system/multi-user.target.d").exists()
+
+
+def test_an_apply_that_leaves_something_leaves_the_first_boot() -> None:
+    assert [path for path in image.FILES if path in active((), record="{}")] == []
 
 
 def test_people_read_what_is_pending() -> None:

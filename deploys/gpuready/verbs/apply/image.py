@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 NAME = "gpuready-first-boot"
 SPEC = "/var/lib/gpuready/first-boot.yaml"
 _UNITS = "/etc/systemd/system"
-#: What the first boot needs, and removes when it has ended well; ``remove`` deletes it, too (ledger/forget.sh.j2).
+#: What the first boot needs, and removes when the node is converged. Another apply that converges the node deletes it,
+#: too, and so does ``remove`` (lib/image-boot.sh.j2).
 FILES = (
     f"{_UNITS}/{NAME}.service",
     f"{_UNITS}/gpuready-host-keys.service",
