@@ -19,7 +19,9 @@ from gpuready.operations.watchdog import holding
 _SHORT = 60
 
 
-def script(asked: Iterable[Question], *, cuinit: str = "", hung: bool = False, record: str = "", converged: bool = False) -> str:
+def script(
+    asked: Iterable[Question], *, cuinit: str = "", hung: bool = False, record: str = "", converged: bool = False
+) -> str:
     """Return the script of the active checks: its beginning, the part of each question, and its end."""
     begin = resources.script(
         "probe/active", cuinit=cuinit, hung=hung, record=record, record_path=PATH, converged=converged

@@ -3,6 +3,7 @@
 tests/system/test_image.py makes an image and boots it.
 """
 
+import fcntl
 import json
 import os
 import re
@@ -105,7 +106,7 @@ def test_options_that_make_no_sense(words: list[str], said: str) -> None:
 
 def test_a_machine_in_use_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(image, "_work", lambda: "")
+    monkeypatch.setattr(image, "_in_use", lambda: "")
     there = ("/usr/bin/python3", "/opt/gpuready/bin/gpuready")
     image._refuse(there, tmp_path)
     with pytest.raises(UsageError, match=r"/tmp/x\.pyz does not stay in the image"):
@@ -116,7 +117,15 @@ def test_a_machine_in_use_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(UsageError, match="converged it without --image"):
         image._refuse(there, tmp_path)
     record.unlink()
-    monkeypatch.setattr(image, "_work", lambda: "kubelet (pid 7)")
+    lock = tmp_path / image._LOCK
+    lock.parent.mkdir()
+    lock.touch()
+    image._refuse(there, tmp_path)
+    with lock.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(UsageError, match="another run of gpuready changes it"):
+            image._refuse(there, tmp_path)
+    monkeypatch.setattr(image, "_in_use", lambda: "kubelet (pid 7) runs")
     with pytest.raises(UsageError, match=r"kubelet \(pid 7\) runs"):
         image._refuse(there, tmp_path)
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
@@ -136,16 +145,49 @@ def test_without_a_namespace_nothing_is_done(tmp_path: Path, monkeypatch: pytest
         image.enter(yes=True, state_dir=None)
 
 
-def test_work_is_a_process_of_this_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image, "_WORK", ("gpuready-work",))
-    assert image._work() == ""
-    program = shutil.copy(str(shutil.which("sleep")), tmp_path / "gpuready-work")
-    with subprocess.Popen([program, "60"]) as process:
-        try:
-            found = image._work()
-        finally:
-            process.kill()
-    assert found == f"gpuready-work (pid {process.pid})"
+def processes(proc: Path, age: int = 600) -> None:
+    """A /proc, as proc(5) has it: process 1 of this root, which began ``age`` seconds ago."""
+    (proc / "1/fd").mkdir(parents=True)
+    (proc / "1/root").symlink_to("/")
+    (proc / "1/comm").write_text("systemd\n")
+    ticks = (10**6 - age) * os.sysconf("SC_CLK_TCK")
+    (proc / "1/stat").write_text(f"1 (a ) b) S {'0 ' * 18}{ticks} 0 0\n")
+    (proc / "uptime").write_text(f"{10**6}.50 3.00\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "opened", "said"),
+    [
+        ("bash", "/dev/null", ""),
+        ("nvidia-persiste", "/dev/nvidia0", ""),
+        ("bash", "/dev/nvidiactl", ""),
+        ("python3", "/dev/nvidia0", "python3 (pid 7) holds /dev/nvidia0 open"),
+        ("python3", "/dev/nvidia-uvm", "python3 (pid 7) holds /dev/nvidia-uvm open"),
+        *((name, "/dev/null", f"{name} (pid 7) runs") for name in ("kubelet", "k3s-server", "qemu-system-x86")),
+    ],
+)
+def test_work_is_a_process_of_this_root(name: str, opened: str, said: str, tmp_path: Path) -> None:
+    processes(tmp_path)
+    (tmp_path / "7/fd").mkdir(parents=True)
+    (tmp_path / "7/comm").write_text(f"{name}\n")
+    (tmp_path / "7/fd/3").symlink_to(opened)
+    assert image._in_use(tmp_path) == said
+    # In a chroot of a builder with that process, it is none of the image.
+    (tmp_path / "1/root").unlink()
+    (tmp_path / "1/root").symlink_to(tmp_path)
+    (tmp_path / "7/root").symlink_to(tmp_path)
+    assert image._in_use(tmp_path) == ""
+    (tmp_path / "7/root").unlink()
+    (tmp_path / "7/root").symlink_to("/")
+    assert image._in_use(tmp_path) == said
+
+
+def test_a_machine_that_booted_long_ago_is_no_builder(tmp_path: Path) -> None:
+    processes(tmp_path, 3 * 86400)
+    assert image._in_use(tmp_path) == "it booted 3 days ago"
+    (tmp_path / "1/root").unlink()
+    (tmp_path / "1/root").symlink_to(tmp_path)
+    assert image._in_use(tmp_path) == ""
 
 
 # --- the builder

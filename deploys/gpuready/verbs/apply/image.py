@@ -12,7 +12,9 @@ Sources: systemd.io/BUILDING_IMAGES, machine-id(5), invoke-rc.d(8) and policy-rc
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -59,8 +61,15 @@ _OF_ONE_MACHINE = (
 )
 #: Directories that the image does not keep.
 _FLEETING = ("/tmp", "/run", "/dev/shm", "/var/tmp")
-#: Programs of a machine in use: agents of schedulers, and what holds a running container.
-_WORK = ("kubelet", "slurmd", "containerd-shim", "conmon")
+#: Programs of a machine in use: agents of schedulers, and what holds a running container or virtual machine.
+_WORK = ("kubelet", "kubelite", "k3s", "slurmd", "pbs_mom", "sbatchd", "condor_startd")
+_WORK += ("containerd-shim", "conmon", "qemu-system")
+#: Files of a GPU in use, and programs that hold them open without using it.
+_GPU = re.compile("/dev/nvidia([0-9]+|-uvm)")
+_IDLE = ("nvidia-persiste", "nv-hostengine")
+_LOCK = "run/gpuready.lock"
+#: Seconds. Nobody builds an image for so long.
+_OLDEST = 86400
 _POLICY = "#!/bin/sh\n# Made by `gpuready apply --image` for its run: nothing starts in an image.\nexit 101\n"
 
 
@@ -116,20 +125,56 @@ def _refuse(program: tuple[str, ...], root: Path = Path("/")) -> None:
             f"--image: this is a machine in use, not an image: gpuready converged it without --image ({RECORD})",
             remedy="leave --image out; or gpuready remove first, if an image is made of this machine",
         )
-    if found := _work():
+    if found := _in_use() or _locked(root / _LOCK):
         raise UsageError(
-            f"--image: this is a machine in use, not an image: {found} runs",
-            remedy="leave --image out; an image is made on a machine of its own",
+            f"--image: this is a machine in use, not an image: {found}",
+            remedy="leave --image out; an image is made on a machine of its own, which was booted for it",
         )
 
 
-def _work() -> str:
-    """Name a process with this root directory that shows that the machine is in use; empty if there is none."""
-    for folder in Path("/proc").glob("[0-9]*"):
+def _in_use(proc: Path = Path("/proc")) -> str:
+    """Say what a process of this machine shows about its use; empty if nothing does.
+
+    In a chroot, /proc may be the builder's: only processes with this root directory count.
+    """
+    booted = _same_root(proc / "1")
+    if booted and (age := _age(proc)) > _OLDEST:
+        return f"it booted {age / 86400:.0f} days ago"
+    for folder in proc.glob("[0-9]*"):
+        if not booted and not _same_root(folder):
+            continue
         with suppress(OSError):  # it has ended
             name = (folder / "comm").read_text("utf-8", "replace").strip()
-            if name.startswith(_WORK) and (folder / "root").samefile("/"):
-                return f"{name} (pid {folder.name})"
+            if name.startswith(_WORK):
+                return f"{name} (pid {folder.name}) runs"
+            opened = (str(file.readlink()) for file in (folder / "fd").iterdir())
+            gpu = next(filter(_GPU.fullmatch, opened), "")
+            if gpu and name not in _IDLE:
+                return f"{name} (pid {folder.name}) holds {gpu} open"
+    return ""
+
+
+def _same_root(folder: Path) -> bool:
+    with suppress(OSError):
+        return (folder / "root").samefile("/")
+    return False
+
+
+def _age(proc: Path) -> float:
+    """Return the seconds since process 1 began. In a container, /proc/uptime alone is the host's (proc(5))."""
+    began = int((proc / "1/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19])
+    return float((proc / "uptime").read_text("utf-8").split()[0]) - began / os.sysconf("SC_CLK_TCK")
+
+
+def _locked(lock: Path) -> str:
+    """Say that another run changes this machine; empty if none does."""
+    try:
+        with lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return ""
+    except BlockingIOError:
+        return f"another run of gpuready changes it (/{_LOCK})"
     return ""
 
 
