@@ -74,9 +74,9 @@ def test_a_driver_in_an_image_need_not_run(monkeypatch: pytest.MonkeyPatch) -> N
 # --- what makes no sense
 
 
-def asked(*names: str, **given: Any) -> Any:
+def asked(*names: str, spec: NodeSpec = SPEC, **given: Any) -> Any:
     return SimpleNamespace(
-        entries=[SimpleNamespace(name=name) for name in names or ["@local"]],
+        entries=[SimpleNamespace(name=name, spec=spec) for name in names or ["@local"]],
         **{"selected": None, "allowed": Disruption.restart, **given},
     )
 
@@ -88,6 +88,7 @@ def asked(*names: str, **given: Any) -> Any:
         (asked("@local", "gpu01"), "no other host"),
         (asked(selected=frozenset({"nccl"})), "the whole image"),
         (asked(allowed=Disruption.reboot), "never reboots"),
+        (asked(spec=NodeSpec()), "does not say hardware.gpus"),
     ],
 )
 def test_requests_that_make_no_sense(wanted: Any, said: str) -> None:

@@ -26,11 +26,12 @@ from typing import TYPE_CHECKING
 from gpuready.base import resources
 from gpuready.base.errors import UsageError
 from gpuready.cli.online import online
+from gpuready.contract.check import undecided
 from gpuready.contract.compare import FIRST_BOOT
 from gpuready.contract.component import Disruption
 from gpuready.contract.node_record import PATH as RECORD
 from gpuready.inventory.build import written
-from gpuready.model.state import IMAGE
+from gpuready.model.state import IMAGE, NodeState
 from gpuready.verbs.apply.part import FirstBoot
 
 if TYPE_CHECKING:
@@ -192,6 +193,11 @@ def make(wanted: Request) -> Act:
         raise UsageError("--image prepares the whole image", remedy="leave out --only and --skip")
     if wanted.allowed == Disruption.reboot:
         raise UsageError("--image never reboots the builder", remedy="leave out --allow-disruption reboot")
+    if undecided(wanted.entries[0].spec, NodeState()):
+        raise UsageError(
+            "--image: the spec does not say hardware.gpus, so a first boot that sees no GPU would end with nothing done",
+            remedy="write hardware: {gpus: 8}, the number of the machines that will boot it",
+        )
     return _make
 
 
