@@ -115,8 +115,9 @@ def test_a_machine_in_use_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     record = tmp_path / RECORD.lstrip("/")
     record.parent.mkdir(parents=True)
     record.touch()
-    with pytest.raises(UsageError, match="converged it without --image"):
+    with pytest.raises(UsageError, match="converged it without --image") as refused:
         image._refuse(there, tmp_path)
+    assert "rebooted after --image, its first boot ran here: gpuready remove" in refused.value.remedy
     record.unlink()
     lock = tmp_path / image._LOCK
     lock.parent.mkdir()

@@ -124,7 +124,8 @@ def _refuse(program: tuple[str, ...], root: Path = Path("/")) -> None:
     if (root / RECORD.lstrip("/")).exists():
         raise UsageError(
             f"--image: this is a machine in use, not an image: gpuready converged it without --image ({RECORD})",
-            remedy="leave --image out; or gpuready remove first, if an image is made of this machine",
+            remedy="leave --image out. If an image is made of this machine, and it was rebooted after --image, its first "
+            "boot ran here: gpuready remove, then --image again",
         )
     if found := _in_use() or _locked(root / _LOCK):
         raise UsageError(
@@ -195,7 +196,7 @@ def make(wanted: Request) -> Act:
         raise UsageError("--image never reboots the builder", remedy="leave out --allow-disruption reboot")
     if undecided(wanted.entries[0].spec, NodeState()):
         raise UsageError(
-            "--image: the spec does not say hardware.gpus, so a first boot that sees no GPU would end with nothing done",
+            "--image: the spec does not say hardware.gpus, so a first boot that sees no GPU would do nothing",
             remedy="write hardware: {gpus: 8}, the number of the machines that will boot it",
         )
     return _make
