@@ -25,6 +25,8 @@ from gpuready.components.driver import install
 from gpuready.contract.compare import FIRST_BOOT, Plan
 from gpuready.contract.component import Disruption
 from gpuready.contract.node_record import PATH as RECORD
+from gpuready.inventory.build import written
+from gpuready.inventory.hosts import load
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import IMAGE, NodeState
 from gpuready.node import NODE, REMOVALS
@@ -81,9 +83,17 @@ def asked(*names: str, spec: NodeSpec = SPEC, **given: Any) -> Any:
     )
 
 
+def with_proxy(proxy: str) -> NodeSpec:
+    return NodeSpec.model_validate({"hardware": {"gpus": 8}, "toolkit": {"repo": {"proxy": proxy}}})
+
+
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
+        (asked(spec=with_proxy("env:GPUREADY_PROXY")), "toolkit.repo.proxy is 'env:GPUREADY_PROXY'"),
+        (asked(spec=with_proxy("cmd:pass proxy")), "toolkit.repo.proxy is"),
+        (asked(spec=with_proxy("file:/tmp/proxy")), "toolkit.repo.proxy is"),
+        (asked(spec=with_proxy("file:~/proxy")), "toolkit.repo.proxy is"),
         (asked("gpu01"), "no other host"),
         (asked("@local", "gpu01"), "no other host"),
         (asked(selected=frozenset({"nccl"})), "the whole image"),
@@ -231,10 +241,9 @@ def test_without_invoke_rc_d_there_is_no_policy(tmp_path: Path) -> None:
 # --- the first boot
 
 
-def test_the_unit_removes_all_that_the_first_boot_needed() -> None:
-    unit = resources.document(
-        "verbs/apply/first-boot.service", program='"/a b"', spec=image.SPEC, files=" ".join(image.FILES)
-    )
+def test_the_unit_removes_all_that_the_first_boot_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image, "program_words", lambda: ("/a b",))
+    unit = image.unit(SPEC)
     assert f'ExecStart="/a b" apply -i {image.SPEC} -i @local --limit @local --yes\n' in unit
     (removed,) = re.findall(r"^ExecStartPost=/bin/rm -f (.*)$", unit, re.M)
     assert removed.split() == list(image.FILES)
@@ -242,8 +251,19 @@ def test_the_unit_removes_all_that_the_first_boot_needed() -> None:
 
 
 def test_checks_that_fail_do_not_start_the_first_boot_again() -> None:
-    unit = resources.document("verbs/apply/first-boot.service", program="p", spec=image.SPEC, files="f")
-    assert "\nSuccessExitStatus=3\n" in unit
+    assert "\nSuccessExitStatus=3\n" in image.unit(SPEC)
+
+
+def test_the_first_boot_may_read_the_secrets_of_its_spec(tmp_path: Path) -> None:
+    secret = tmp_path / "a b"
+    secret.write_text("http://u:p@proxy:3128\n")
+    spec = with_proxy(f"file:{secret}")
+    (line,) = re.findall(r"^ExecStart=.*?( apply .*)$", image.unit(spec), re.M)
+    with command.make_context("apply", shlex.split(line)[1:]) as context:
+        assert context.params["allow_read"] == (f"file:{secret}",)
+    (tmp_path / "spec.yaml").write_text(written(spec))
+    (entry,) = load([str(tmp_path / "spec.yaml"), "@local"], allow_read=context.params["allow_read"]).chosen
+    assert entry.spec == spec
 
 
 @pytest.mark.parametrize("verb", ["remove", "apply"])

@@ -30,13 +30,14 @@ from gpuready.contract.check import undecided
 from gpuready.contract.compare import FIRST_BOOT
 from gpuready.contract.component import Disruption
 from gpuready.contract.node_record import PATH as RECORD
-from gpuready.inventory.build import written
+from gpuready.inventory.build import local_values, written
 from gpuready.model.state import IMAGE, NodeState
 from gpuready.verbs.apply.part import FirstBoot
 
 if TYPE_CHECKING:
     from gpuready.cli.change import Act
     from gpuready.cli.request import Request
+    from gpuready.model.spec import NodeSpec
     from gpuready.result.model import Run
 
 NAME = "gpuready-first-boot"
@@ -63,8 +64,10 @@ _OF_ONE_MACHINE = (
 #: Directories that the image does not keep.
 _FLEETING = ("/tmp", "/run", "/dev/shm", "/var/tmp")
 #: Programs of a machine in use: agents of schedulers, and what holds a running container or virtual machine.
-_WORK = ("kubelet", "kubelite", "k3s", "slurmd", "pbs_mom", "sbatchd", "condor_startd")
-_WORK += ("containerd-shim", "conmon", "qemu-system")
+_WORK = (
+    *("kubelet", "kubelite", "k3s", "slurmd", "pbs_mom", "sbatchd", "condor_startd"),
+    *("containerd-shim", "conmon", "qemu-system"),
+)
 #: Files of a GPU in use, and programs that hold them open without using it.
 _GPU = re.compile("/dev/nvidia([0-9]+|-uvm)")
 _IDLE = ("nvidia-persiste", "nv-hostengine")
@@ -116,7 +119,7 @@ def _refuse(program: tuple[str, ...], root: Path = Path("/")) -> None:
     if os.geteuid() != 0:
         raise UsageError("--image needs root", remedy="run it with sudo, as the provisioner in the guide does")
     for word in program:
-        if any(word.startswith(f"{folder}/") for folder in _FLEETING):
+        if word.startswith("/") and not _stays(word):
             raise UsageError(
                 f"--image: the first boot needs gpuready, and {word} does not stay in the image",
                 remedy="install it into /opt/gpuready",
@@ -124,14 +127,21 @@ def _refuse(program: tuple[str, ...], root: Path = Path("/")) -> None:
     if (root / RECORD.lstrip("/")).exists():
         raise UsageError(
             f"--image: this is a machine in use, not an image: gpuready converged it without --image ({RECORD})",
-            remedy="leave --image out. If an image is made of this machine, and it was rebooted after --image, its first "
-            "boot ran here: gpuready remove, then --image again",
+            remedy="leave --image out. If an image is made of this machine, and it was rebooted after --image, its "
+            "first boot ran here: gpuready remove, then --image again",
         )
     if found := _in_use() or _locked(root / _LOCK):
         raise UsageError(
             f"--image: this is a machine in use, not an image: {found}",
             remedy="leave --image out; an image is made on a machine of its own, which was booted for it",
         )
+
+
+def _stays(path: str) -> bool:
+    """Tell whether the image keeps the file. A link may lead to where it does not."""
+    return not any(
+        f"{each}/".startswith(tuple(f"{one}/" for one in _FLEETING)) for each in (path, Path(path).resolve())
+    )
 
 
 def _in_use(proc: Path = Path("/proc")) -> str:
@@ -199,6 +209,13 @@ def make(wanted: Request) -> Act:
             "--image: the spec does not say hardware.gpus, so a first boot that sees no GPU would do nothing",
             remedy="write hardware: {gpus: 8}, the number of the machines that will boot it",
         )
+    for key, value in local_values(wanted.entries[0].spec):
+        path = value.removeprefix("file:")
+        if value.startswith(("env:", "cmd:")) or not path.startswith("/") or not _stays(path):
+            raise UsageError(
+                f"--image: {key} is {value!r}, which the first boot does not have",
+                remedy="put it into a file that stays in the image, and name its absolute path (a secret: file:PATH)",
+            )
     return _make
 
 
@@ -209,7 +226,7 @@ def _make(wanted: Request, *, verb: str = "") -> Run:
     run.choice = ""  # no command follows: `verify` would ask for what the first boot does
     if host.outcome in ("ok", "changed") and not run.interrupted:
         pending = tuple(item.name for item in host.components if item.reason == FIRST_BOOT)
-        _write(written(wanted.entries[0].spec))
+        _write(wanted.entries[0].spec)
         host.parts["first_boot"] = FirstBoot(f"{NAME}.service", pending, forget_builder())
     return run
 
@@ -234,12 +251,20 @@ def _no_starts(policy: Path = Path("/usr/sbin/policy-rc.d")) -> Iterator[None]:
             policy.chmod(mode)
 
 
-def _write(spec: str) -> None:
-    """Write the units of the first boot, and the spec that it applies."""
+def unit(spec: NodeSpec) -> str:
+    """Return the unit of the first boot. It may read the files of secrets that this run was allowed to read."""
     words = " ".join(map(resources.unit_word, program_words()))
-    unit = resources.document("verbs/apply/first-boot.service", program=words, spec=SPEC, files=" ".join(FILES))
+    secrets = [value for _, value in local_values(spec) if value.startswith("file:")]
+    allowed = "".join(f" --allow-read {resources.unit_word(each)}" for each in secrets)
+    return resources.document(
+        "verbs/apply/first-boot.service", program=words, allowed=allowed, spec=SPEC, files=" ".join(FILES)
+    )
+
+
+def _write(spec: NodeSpec) -> None:
+    """Write the units of the first boot, and the spec that it applies."""
     keys = resources.document("verbs/apply/host-keys.service")
-    texts = (unit, keys, resources.document("verbs/apply/first-boot.conf"), spec)
+    texts = (unit(spec), keys, resources.document("verbs/apply/first-boot.conf"), written(spec))
     for path, text in zip(map(Path, FILES), texts, strict=True):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
