@@ -101,7 +101,7 @@ def test_an_image_of_a_chroot_is_finished_at_its_first_boot(unbooted: Host) -> N
         path.touch(0o600)
         path.write_bytes(data)
     node.start()  # it waits until the first boot has ended
-    log = node.run("journalctl -q --no-pager -o cat -u gpuready-first-boot | tail -40").stdout
+    log = node.run("journalctl -q --no-pager -o cat -u gpuready-image-boot | tail -40").stdout
     assert [path for path in FILES if (root / path.lstrip("/")).exists()] == [], log
     assert (root / "etc/ssh/ssh_host_rsa_key").exists() and (root / "etc/machine-id").read_text()
     assert (root / "etc/nccl.conf").exists(), log

@@ -228,7 +228,7 @@ def test_an_image_of_a_running_machine_starts_nothing(node: Host) -> None:
     """As Packer makes one over SSH. It is the last test of this machine, which loses its host keys."""
     node.run(f"rm -f {RECORD}")
     node.put(node.where(runtimes={"docker": {"default_runtime": True}}), "/etc/gpuready/image.yaml")
-    units = "docker.service containerd.service ssh.service gpuready-first-boot.service nvidia-cdi-refresh.service"
+    units = "docker.service containerd.service ssh.service gpuready-image-boot.service nvidia-cdi-refresh.service"
     look = f"systemctl show -p Id,ActiveState,InvocationID {units}; ls /run; docker info --format "
     look += "'{{.DefaultRuntime}}'"
     before = node.run(look).stdout

@@ -250,6 +250,13 @@ def test_the_unit_removes_all_that_the_first_boot_needed(monkeypatch: pytest.Mon
     assert "TimeoutStartSec" in unit and "After=network-online.target multi-user.target" in unit
 
 
+def test_the_unit_has_a_name_of_its_own() -> None:
+    """systemd-run in the user-data of `render cloud-init` fails if a unit of that name is loaded."""
+    text = resources.document("verbs/render/cloud-init.yml", inventory="{}", package='"x"')
+    (name,) = re.findall(r"--unit=([^,]+),", text)
+    assert f"{name}.service" not in {Path(path).name for path in image.FILES}
+
+
 def test_checks_that_fail_do_not_start_the_first_boot_again() -> None:
     assert "\nSuccessExitStatus=3\n" in image.unit(SPEC)
 
@@ -289,7 +296,7 @@ def test_people_read_what_is_pending() -> None:
     run = Run("apply", [HostResult("@local", outcome="changed", probed=True)], part=PART)
     assert "the image is made" not in human(run, 0, color=False)
     run.hosts[0].parts["first_boot"] = FirstBoot(
-        "gpuready-first-boot.service", ("devices", "cdi"), ("/etc/machine-id",)
+        "gpuready-image-boot.service", ("devices", "cdi"), ("/etc/machine-id",)
     )
     text = human(run, 0, color=False)
     assert "This is an image: nothing was started, and no check ran." in text

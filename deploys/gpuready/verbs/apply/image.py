@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from gpuready.model.spec import NodeSpec
     from gpuready.result.model import Run
 
-NAME = "gpuready-first-boot"
-SPEC = "/var/lib/gpuready/first-boot.yaml"
+NAME = "gpuready-image-boot"
+SPEC = "/var/lib/gpuready/image-boot.yaml"
 _UNITS = "/etc/systemd/system"
 #: What the first boot needs, and removes when the node is converged. Another apply that converges the node deletes it,
 #: too, and so does ``remove`` (lib/image-boot.sh.j2).
