@@ -334,20 +334,29 @@ def test_packer_runs_what_there_is() -> None:
         assert context.params["image"] and context.params["yes"] and context.params["limit"] == ("@local",)
 
 
-@pytest.mark.parametrize("code", [0, 3])
-def test_the_postcondition_sees_the_exit_code(code: int, tmp_path: Path) -> None:
-    (data,) = documents()[1]["data"]
+@pytest.mark.parametrize("code", [0, 3, 127])
+def test_terraform_sees_the_exit_code(code: int, tmp_path: Path) -> None:
+    (check,) = documents()[1]["check"]
+    (block,) = (value for name, value in check.items() if not name.startswith("__"))
+    (data,) = block["data"]
     external = data['"external"']['"gpuready"']
+    assert "lifecycle" not in external  # Terraform permits none in a check
     sh, option, script, inventory = external["program"]
     assert inventory == "${var.inventory}"
-    (tmp_path / "gpuready").write_text(f'#!/bin/sh\nprintf "%s\\\\n" "$@" >words\necho shown\nexit {code}\n')
-    (tmp_path / "gpuready").chmod(0o755)
+    (tmp_path / "gpuready.json").write_text("of an earlier run")
+    if code != 127:
+        (tmp_path / "gpuready").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >words\necho shown\nexit {code}\n')
+        (tmp_path / "gpuready").chmod(0o755)
     words = [json.loads(sh), json.loads(option), re.sub(r"^\"<<-EOT\n|EOT\"$", "", script), "hosts b.yaml"]
-    path = f"{tmp_path}:{os.environ['PATH']}"
+    path = f"{tmp_path}:/usr/bin:/bin"
     done = subprocess.run(words, cwd=tmp_path, env={"PATH": path}, capture_output=True, text=True, check=True)
-    assert (json.loads(done.stdout), done.stderr) == ({"exit_code": str(code)}, "shown\n")
-    verb, *given = (tmp_path / "words").read_text().splitlines()
-    with verify.make_context(verb, given) as context:
-        assert context.params["output"] == ("human", "json:gpuready.json")
-    (condition,) = external["lifecycle"][0]["postcondition"]
-    assert condition["condition"] == '${self.result.exit_code == "0"}'
+    assert json.loads(done.stdout) == {"exit_code": str(code)}
+    assert not (tmp_path / "gpuready.json").exists()
+    (claim,) = block["assert"]
+    assert claim["condition"] == '${data.external.gpuready.result.exit_code == "0"}'
+    assert "${data.external.gpuready.result.exit_code}" in claim["error_message"]
+    if code != 127:
+        assert done.stderr == "shown\n"
+        verb, *given = (tmp_path / "words").read_text().splitlines()
+        with verify.make_context(verb, given) as context:
+            assert context.params["output"] == ("human", "json:gpuready.json")
