@@ -250,6 +250,15 @@ def test_the_unit_removes_all_that_the_first_boot_needed(monkeypatch: pytest.Mon
     assert "TimeoutStartSec" in unit and "After=network-online.target multi-user.target" in unit
 
 
+def test_host_keys_are_made_between_cloud_init_and_sshd() -> None:
+    """cloud-init removes keys. ssh.socket starts before basic.target, so default dependencies would make a cycle."""
+    unit = resources.document("verbs/apply/host-keys.service")
+    order = {key: set(" ".join(re.findall(rf"^{key}=(.*)$", unit, re.M)).split()) for key in ("After", "Before")}
+    assert {"cloud-init.service", "cloud-init-network.service"} <= order["After"]
+    assert {"ssh.service", "sshd.service", "ssh.socket", "sshd-keygen.target"} <= order["Before"]
+    assert "\nDefaultDependencies=no\n" in unit
+
+
 def test_the_unit_has_a_name_of_its_own() -> None:
     """systemd-run in the user-data of `render cloud-init` fails if a unit of that name is loaded."""
     text = resources.document("verbs/render/cloud-init.yml", inventory="{}", package='"x"')

@@ -56,6 +56,10 @@ _EMPTIED = "etc/machine-id"
 _OF_ONE_MACHINE = (
     "etc/ssh/ssh_host_*_key",
     "etc/ssh/ssh_host_*_key.pub",
+    "etc/ssh/ssh_host_*_key-cert.pub",
+    "etc/nvme/hostid",
+    "etc/nvme/hostnqn",
+    "etc/iscsi/initiatorname.iscsi",
     "var/lib/dbus/machine-id",
     "var/lib/systemd/random-seed",
     "var/lib/systemd/credential.secret",
