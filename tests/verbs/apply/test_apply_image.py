@@ -206,7 +206,13 @@ def test_a_machine_that_booted_long_ago_is_no_builder(tmp_path: Path) -> None:
 
 
 def test_what_only_the_builder_has_goes(tmp_path: Path) -> None:
-    gone = ("etc/ssh/ssh_host_rsa_key", "etc/ssh/ssh_host_rsa_key.pub", "var/lib/systemd/random-seed")
+    gone: tuple[str, ...] = ("etc/ssh/ssh_host_rsa_key", "etc/ssh/ssh_host_rsa_key.pub", "var/lib/systemd/random-seed")
+    gone += (
+        "etc/ssh/ssh_host_rsa_key-cert.pub",
+        "etc/nvme/hostid",
+        "etc/nvme/hostnqn",
+        "etc/iscsi/initiatorname.iscsi",
+    )
     gone += ("var/lib/gpuready/tx/1/script", "etc/machine-id")
     stays = ("etc/ssh/sshd_config", "var/lib/gpuready/docker.ours", "etc/hostname")
     for path in (*gone, *stays):
@@ -215,7 +221,17 @@ def test_what_only_the_builder_has_goes(tmp_path: Path) -> None:
     removed = image.forget_builder(tmp_path)
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert left == {*stays, "etc/machine-id"} and not (tmp_path / "etc/machine-id").read_bytes()
-    assert len(removed) == 5 and image.forget_builder(tmp_path) == ()
+    assert len(removed) == len(gone) and image.forget_builder(tmp_path) == ()
+
+
+def test_iscsi_of_debian_makes_a_new_name(tmp_path: Path) -> None:
+    """Its iscsid does not start without the file (/lib/open-iscsi/startup-checks.sh)."""
+    path = tmp_path / "etc/iscsi/initiatorname.iscsi"
+    path.parent.mkdir(parents=True)
+    path.write_text("InitiatorName=iqn.1993-08.org.debian:01:builder\n")
+    (tmp_path / "lib/open-iscsi").mkdir(parents=True)
+    assert image.forget_builder(tmp_path) == (str(path),)
+    assert path.read_text() == "GenerateName=yes\n"
 
 
 @pytest.mark.parametrize("theirs", ["", "#!/bin/sh\nexit 0\n", image._POLICY], ids=["none", "one", "of a killed run"])
@@ -335,6 +351,8 @@ def test_packer_runs_what_there_is() -> None:
         "node.yaml",
         "/tmp/",
     ]
+    (source,) = documents()[0]["source"]
+    assert source['"amazon-ebs"']['"gpu"']["ssh_clear_authorized_keys"] is True
     lines = [shlex.split(json.loads(line)) for line in shell["inline"]]
     (apply,) = (words for words in lines if "apply" in words)
     (install,) = (words for words in lines if words[0] == "install")

@@ -52,14 +52,15 @@ FILES = (
     SPEC,
 )
 #: Of these, each machine has its own. An empty machine-id is filled at the boot; a missing one is not everywhere.
-_EMPTIED = "etc/machine-id"
+#: iscsid of Debian does not start without its file, and makes a name in place of this line; RHEL makes the file.
+_INITIATOR, _OF_DEBIAN = "etc/iscsi/initiatorname.iscsi", "lib/open-iscsi"
+_RENEWED = {"etc/machine-id": b"", _INITIATOR: b"GenerateName=yes\n"}
 _OF_ONE_MACHINE = (
     "etc/ssh/ssh_host_*_key",
     "etc/ssh/ssh_host_*_key.pub",
     "etc/ssh/ssh_host_*_key-cert.pub",
     "etc/nvme/hostid",
     "etc/nvme/hostnqn",
-    "etc/iscsi/initiatorname.iscsi",
     "var/lib/dbus/machine-id",
     "var/lib/systemd/random-seed",
     "var/lib/systemd/credential.secret",
@@ -277,14 +278,16 @@ def _write(spec: NodeSpec) -> None:
 
 def forget_builder(root: Path = Path("/")) -> tuple[str, ...]:
     """Remove what only the builder has. Return the paths of the files."""
-    found = [path for pattern in _OF_ONE_MACHINE for path in sorted(root.glob(pattern))]
+    patterns = _OF_ONE_MACHINE if (root / _OF_DEBIAN).exists() else (*_OF_ONE_MACHINE, _INITIATOR)
+    found = [path for pattern in patterns for path in sorted(root.glob(pattern))]
     for path in found:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
             path.unlink()
-    identity = root / _EMPTIED
-    if identity.exists() and identity.read_bytes():
-        identity.write_bytes(b"")
-        found.append(identity)
+    for name, data in _RENEWED.items():
+        path = root / name
+        if path.exists() and path.read_bytes() != data:
+            path.write_bytes(data)
+            found.append(path)
     return tuple(str(path) for path in found)
