@@ -18,8 +18,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,7 +78,7 @@ _IDLE = ("nvidia-persiste", "nv-hostengine")
 _LOCK = "run/gpuready.lock"
 #: Seconds. Nobody builds an image for so long.
 _OLDEST = 86400
-_POLICY = "#!/bin/sh\n# Made by `gpuready apply --image` for its run: nothing starts in an image.\nexit 101\n"
+_POLICY = "/usr/sbin/policy-rc.d"
 
 
 def enter(*, yes: bool, state_dir: str | None) -> None:
@@ -96,7 +95,7 @@ def enter(*, yes: bool, state_dir: str | None) -> None:
     program = program_words()
     _refuse(program)
     command = (sys.executable, *sys.orig_argv[1:])
-    script = resources.script("verbs/apply/enter", command=command, mark=IMAGE)
+    script = resources.script("verbs/apply/enter", command=command, mark=IMAGE, policy=_POLICY)
     words = ["unshare", "--mount", "--propagation", "private"]
     try:
         done = subprocess.run([*words, "true"], capture_output=True, text=True, check=False)
@@ -225,8 +224,10 @@ def make(wanted: Request) -> Act:
 
 
 def _make(wanted: Request, *, verb: str = "") -> Run:
-    with _no_starts():
+    try:
         run = online(wanted, verb=verb)
+    finally:
+        forget_policy()
     (host,) = run.hosts
     run.choice = ""  # no command follows: `verify` would ask for what the first boot does
     if host.outcome in ("ok", "changed") and not run.interrupted:
@@ -236,24 +237,10 @@ def _make(wanted: Request, *, verb: str = "") -> Run:
     return run
 
 
-@contextmanager
-def _no_starts(policy: Path = Path("/usr/sbin/policy-rc.d")) -> Iterator[None]:
-    """Meanwhile, invoke-rc.d of Debian starts nothing by scripts in /etc/init.d, which it does without systemd."""
-    before = policy.read_text("utf-8") if policy.exists() else _POLICY
-    if not policy.with_name("invoke-rc.d").exists():
-        yield
-        return
-    mode = policy.stat().st_mode if policy.exists() else 0o755
-    try:
-        policy.write_text(_POLICY, "utf-8")
-        policy.chmod(0o755)
-        yield
-    finally:
-        if before == _POLICY:
-            policy.unlink()
-        else:
-            policy.write_text(before, "utf-8")
-            policy.chmod(mode)
+def forget_policy(policy: Path = Path(_POLICY)) -> None:
+    """Remove the link to the policy of this run, which is a file of its own /run (verbs/apply/enter.sh.j2)."""
+    if policy.is_symlink() and policy.readlink() == Path("/run/gpuready.policy"):
+        policy.unlink()
 
 
 def unit(spec: NodeSpec) -> str:
