@@ -321,6 +321,20 @@ def test_an_apply_that_leaves_something_leaves_the_first_boot() -> None:
     assert [path for path in image.FILES if path in active((), record="{}")] == []
 
 
+@pytest.mark.parametrize("outcome", ["changed", "pending", "failed"])
+def test_an_image_that_is_not_finished(outcome: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read-only directory is no bug of gpuready, and what else fails says that there is no image."""
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(image, "FILES", [str(tmp_path / "file" / "unit")] * 4)
+    monkeypatch.setattr(image, "online", lambda *_, **__: Run("apply", [HostResult("@local", outcome=outcome)]))
+    run = image.make(asked())(asked())
+    assert run.hosts[0].outcome == ("failed" if outcome == "changed" else outcome)
+    assert run.hosts[0].notes == ["the image is not finished: do not boot machines from it"]
+    if outcome == "changed":
+        assert run.hosts[0].error and (run.hosts[0].error.kind, run.hosts[0].error.exit_code) == ("converge", 1)
+        assert str(tmp_path / "file") in run.hosts[0].error.message
+
+
 def test_people_read_what_is_pending() -> None:
     run = Run("apply", [HostResult("@local", outcome="changed", probed=True)], part=PART)
     assert "the image is made" not in human(run, 0, color=False)

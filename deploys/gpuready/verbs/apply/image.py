@@ -18,12 +18,14 @@ import re
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuready.base import resources
-from gpuready.base.errors import UsageError
+from gpuready.base.errors import ConvergeError, UsageError
+from gpuready.base.files import reason
 from gpuready.cli.online import online
 from gpuready.contract.check import undecided
 from gpuready.contract.compare import FIRST_BOOT
@@ -31,6 +33,7 @@ from gpuready.contract.component import Disruption
 from gpuready.contract.node_record import PATH as RECORD
 from gpuready.inventory.build import local_values, written
 from gpuready.model.state import IMAGE, NodeState
+from gpuready.result.model import Error
 from gpuready.verbs.apply.part import FirstBoot
 
 if TYPE_CHECKING:
@@ -232,8 +235,13 @@ def _make(wanted: Request, *, verb: str = "") -> Run:
     run.choice = ""  # no command follows: `verify` would ask for what the first boot does
     if host.outcome in ("ok", "changed") and not run.interrupted:
         pending = tuple(item.name for item in host.components if item.reason == FIRST_BOOT)
-        _write(wanted.entries[0].spec)
-        host.parts["first_boot"] = FirstBoot(f"{NAME}.service", pending, forget_builder())
+        try:
+            _write(wanted.entries[0].spec)
+            host.parts["first_boot"] = FirstBoot(f"{NAME}.service", pending, forget_builder())
+        except ConvergeError as e:
+            host.outcome, host.error = "failed", Error.of(e)
+    if "first_boot" not in host.parts:
+        host.notes.append("the image is not finished: do not boot machines from it")
     return run
 
 
@@ -258,9 +266,20 @@ def _write(spec: NodeSpec) -> None:
     keys = resources.document("verbs/apply/host-keys.service")
     texts = (unit(spec), keys, resources.document("verbs/apply/first-boot.conf"), written(spec))
     for path, text in zip(map(Path, FILES), texts, strict=True):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
-        path.chmod(0o600 if path == Path(SPEC) else 0o644)
+        with _naming(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+            path.chmod(0o600 if path == Path(SPEC) else 0o644)  # before anything is in it
+            path.write_text(text, "utf-8")
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Raise ConvergeError with the path for an OSError, which does not name it if the disk is full."""
+    try:
+        yield
+    except OSError as e:
+        raise ConvergeError(f"{path}: {reason(e)}") from None
 
 
 def forget_builder(root: Path = Path("/")) -> tuple[str, ...]:
@@ -268,13 +287,15 @@ def forget_builder(root: Path = Path("/")) -> tuple[str, ...]:
     patterns = _OF_ONE_MACHINE if (root / _OF_DEBIAN).exists() else (*_OF_ONE_MACHINE, _INITIATOR)
     found = [path for pattern in patterns for path in sorted(root.glob(pattern))]
     for path in found:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+        with _naming(path):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
     for name, data in _RENEWED.items():
         path = root / name
-        if path.exists() and path.read_bytes() != data:
-            path.write_bytes(data)
-            found.append(path)
+        with _naming(path):
+            if path.exists() and path.read_bytes() != data:
+                path.write_bytes(data)
+                found.append(path)
     return tuple(str(path) for path in found)
