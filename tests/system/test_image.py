@@ -78,7 +78,11 @@ def test_an_image_of_a_chroot_is_finished_at_its_first_boot(unbooted: Host) -> N
     assert keys and (root / "etc/machine-id").read_text()
     before = files(node)
 
+    policy = root / "usr/sbin/policy-rc.d"
+    policy.unlink(missing_ok=True)
+    policy.symlink_to("/run/gpuready.policy")  # as a run leaves it that is killed
     document = made(node)
+    assert not policy.is_symlink()
     image = document["hosts"]["@local"]
     assert (document["exit_code"], image["outcome"], image["checks"]) == (0, "changed", []), document
     assert {"devices", "cdi", "nccl", "reconverge"} <= set(image["first_boot"]["pending"])
@@ -96,13 +100,24 @@ def test_an_image_of_a_chroot_is_finished_at_its_first_boot(unbooted: Host) -> N
     texts = {path: (root / path.lstrip("/")).read_text() for path in records}
     assert texts and [path for path, text in texts.items() if any(name in text for name in names)] == []
 
+    units = {path: (root / path.lstrip("/")).read_text() for path in FILES if path.endswith(".service")}
+
     # It is booted with one key, which the lab knows. A unit of the image makes the others.
     for path, data in keys.items():
         path.touch(0o600)
         path.write_bytes(data)
     node.start()  # it waits until the first boot has ended
-    log = node.run("journalctl -q --no-pager -o cat -u gpuready-first-boot | tail -40").stdout
+    log = node.run("journalctl -q --no-pager -o cat -u gpuready-image-boot | tail -40").stdout
     assert [path for path in FILES if (root / path.lstrip("/")).exists()] == [], log
+    made_keys = max(path.stat().st_mtime for path in root.glob("etc/ssh/ssh_host_*_key"))
+    began = node.run('date +%s.%N -d "$(systemctl show -P ExecMainStartTimestamp --timestamp=us ssh.service)"').stdout
+    assert made_keys <= float(began)
+    assert node.run("journalctl -q -b -o cat | grep -c 'ordering cycle'", check=False).stdout == "0\n"
+    for path, text in units.items():
+        (root / "run-verify").mkdir(exist_ok=True)
+        (root / "run-verify" / Path(path).name).write_text(text)
+    done = node.run("systemd-analyze verify /run-verify/*.service && rm -r /run-verify", check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
     assert (root / "etc/ssh/ssh_host_rsa_key").exists() and (root / "etc/machine-id").read_text()
     assert (root / "etc/nccl.conf").exists(), log
     record = json.loads((root / RECORD.lstrip("/")).read_text())

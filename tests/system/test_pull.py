@@ -18,6 +18,7 @@ import yaml
 from packaging.requirements import Requirement
 
 from gpuready.contract.node_record import PATH as RECORD
+from gpuready.verbs.apply.image import FILES
 from tests.lab import network
 from tests.secure import Secure, Signer
 from tests.system.faults import footprint, hold_dpkg, let_go, lock_is_free, until
@@ -228,12 +229,15 @@ def test_an_image_of_a_running_machine_starts_nothing(node: Host) -> None:
     """As Packer makes one over SSH. It is the last test of this machine, which loses its host keys."""
     node.run(f"rm -f {RECORD}")
     node.put(node.where(runtimes={"docker": {"default_runtime": True}}), "/etc/gpuready/image.yaml")
-    units = "docker.service containerd.service ssh.service gpuready-first-boot.service nvidia-cdi-refresh.service"
+    units = "docker.service containerd.service ssh.service gpuready-image-boot.service nvidia-cdi-refresh.service"
     look = f"systemctl show -p Id,ActiveState,InvocationID {units}; ls /run; docker info --format "
     look += "'{{.DefaultRuntime}}'"
+    policy = node.script("/usr/sbin/policy-rc.d", "#!/bin/sh\nexit 0\n")
     before = node.run(look).stdout
     words = "-i /etc/gpuready/image.yaml -i @local --limit @local --image --yes --output json"
     found = json.loads(node.run(f"/opt/gpuready/bin/gpuready apply {words}").stdout)["hosts"]["@local"]
     assert [item["name"] for item in found["components"] if item["changed"]] == ["docker"]
     assert '"default-runtime": "nvidia"' in (node.root / "etc/docker/daemon.json").read_text()
     assert found["first_boot"]["pending"] and node.run(look).stdout == before and "runc" in before
+    assert policy.read_text() == "#!/bin/sh\nexit 0\n"  # another one was in its place during the run
+    assert [path for path in FILES if not (node.root / path.lstrip("/")).exists()] == []

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from gpuready.base.errors import SpecError, SpecErrors
+from gpuready.base.errors import SpecError, SpecErrors, Where
 from gpuready.base.fields import SecretValue, is_url
 from gpuready.base.files import why_not
 from gpuready.inventory.secrets import is_reference, resolve
@@ -24,6 +24,7 @@ from gpuready.inventory.source_values import (
     Shown,
     children,
     label,
+    located,
     plain,
     refuse_templates,
     value_at,
@@ -165,6 +166,19 @@ def references(value: Located, path: tuple[object, ...] = ()) -> Iterator[tuple[
     kind = local_file_at(NodeSpec, path)
     if isinstance(kind, SecretValue) and isinstance(value.value, str) and is_reference(value.value):
         yield _dotted(path), value, kind
+
+
+def local_values(spec: NodeSpec) -> tuple[tuple[str, str], ...]:
+    """Return the keys and values of a spec that name files of this machine, or refer to secrets on it."""
+    return tuple(_local_values(located(spec.model_dump(mode="json", exclude_defaults=True), Where("gpuready"))))
+
+
+def _local_values(value: Located, path: tuple[object, ...] = ()) -> Iterator[tuple[str, str]]:
+    for key, below in children(value):
+        yield from _local_values(below, (*path, key))
+    kind, text = local_file_at(NodeSpec, path), value.value
+    if kind is not None and isinstance(text, str) and (kind.path_in(text) or is_reference(text)):
+        yield _dotted(path), text
 
 
 def _unresolvable(tree: Located, *, allow_exec: bool, allow_read: Collection[str]) -> Iterator[SpecError]:

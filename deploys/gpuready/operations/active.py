@@ -19,23 +19,34 @@ from gpuready.operations.watchdog import holding
 _SHORT = 60
 
 
-def script(asked: Iterable[Question], *, cuinit: str = "", hung: bool = False, record: str = "") -> str:
+def script(
+    asked: Iterable[Question], *, cuinit: str = "", hung: bool = False, record: str = "", converged: bool = False
+) -> str:
     """Return the script of the active checks: its beginning, the part of each question, and its end."""
-    begin = resources.script("probe/active", cuinit=cuinit, hung=hung, record=record, record_path=PATH)
+    begin = resources.script(
+        "probe/active", cuinit=cuinit, hung=hung, record=record, record_path=PATH, converged=converged
+    )
     return "".join((begin, *(question.render() for question in asked), 'end "$N"\n'))
 
 
 def run_active(
-    host: Host, state: NodeState, spec: NodeSpec, questions: Iterable[Questions], record: str = ""
+    host: Host,
+    state: NodeState,
+    spec: NodeSpec,
+    questions: Iterable[Questions],
+    record: str = "",
+    *,
+    converged: bool = False,
 ) -> NodeState:
     """Run one exec; return the state with ``active`` filled.
 
     ``record``: the text of the node's record, which the same exec writes. If it cannot, ``active`` has "record".
+    ``converged``: an apply did all that the spec says, so the exec removes what an image left for its first boot.
     """
     smi = state.driver.smi
     hung = isinstance(smi, Unknown) and "no answer" in smi.unknown
     asked = [question for ask in questions for question in ask(spec, state)]
-    text = script(asked, cuinit=cuinit(state.machine), hung=hung, record=record)
+    text = script(asked, cuinit=cuinit(state.machine), hung=hung, record=record, converged=converged)
     found = answers_of(host, text, sum(question.longest for question in asked), "active checks")
     return state.model_copy(update={"active": {"done": Answer(), **found}})
 

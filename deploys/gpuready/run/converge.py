@@ -282,7 +282,8 @@ def _look_again(fleet: Fleet, host: Host) -> None:
     attempted(result, done)
     state = plan.state
     if plan.judges:
-        state = run_active(host, state, plan.spec, QUESTIONS, _record(fleet, result, plan))
+        converged = fleet.selected is None and not any(item.error or _waits(item) for item in result.components)
+        state = run_active(host, state, plan.spec, QUESTIONS, _record(fleet, result, plan), converged=converged)
         result.read(state)
     _judge(result, plan)
     if "record" in state.active:

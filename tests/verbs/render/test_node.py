@@ -12,9 +12,9 @@ import yaml
 from click.testing import CliRunner
 
 from gpuready.components.gate.component import SCRIPT
+from gpuready.inventory.build import local_values
 from gpuready.inventory.hosts import load
 from gpuready.model.spec import NodeSpec
-from gpuready.verbs.render.cloud_init import local_files
 from gpuready.verbs.render.command import command
 
 PACKAGE = f'https://x/a.whl?"b\'c"#sha256={"0" * 64}'
@@ -99,14 +99,16 @@ def test_what_cannot_be_rendered(words: list[str], said: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("more", "local"),
-    [({}, ()), ({"header": "env:GPUREADY_MIRROR"}, ("torch_wheels",))],
+    [({}, ()), ({"header": "env:GPUREADY_MIRROR"}, (("torch_wheels[0].header", "env:GPUREADY_MIRROR"),))],
 )
 def test_a_wheel_on_a_server_needs_this_machine_only_for_its_header(
-    more: dict[str, str], local: tuple[str, ...]
+    more: dict[str, str], local: tuple[tuple[str, str], ...]
 ) -> None:
     one = {"wheel": "https://h/torch-1-py3-none-any.whl", "env": "/x", "sha256": "a" * 64, **more}
-    assert local_files(NodeSpec.model_validate({"torch_wheels": [one]})) == local
-    assert local_files(NodeSpec.model_validate({"torch_wheels": [{"wheel": "torch-1-py3-none-any.whl", "env": "/x"}]}))
+    assert local_values(NodeSpec.model_validate({"torch_wheels": [one]})) == local
+    wheel = "/torch-1-py3-none-any.whl"
+    found = local_values(NodeSpec.model_validate({"torch_wheels": [{"wheel": wheel, "env": "/x"}]}))
+    assert found == (("torch_wheels[0].wheel", wheel),)
 
 
 def test_a_unit_gets_its_words_as_they_are(tmp_path: Path) -> None:

@@ -38,8 +38,8 @@ _HELP = """Change every node to match its spec, then verify it. What already mat
 @click.option(
     "--image",
     is_flag=True,
-    help="Prepare an image from inside (-i @local): start nothing, keep nothing of the builder. The "
-    "first boot does the rest.",
+    help="Prepare an image from inside (-i @local): start nothing; remove the SSH host keys and the machine-id. "
+    "The first boot does the rest.",
 )
 @click.option("--failed-only", is_flag=True, help="Like --resume, but only hosts that failed or were unreachable.")
 @NO_STATE

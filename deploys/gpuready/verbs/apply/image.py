@@ -12,7 +12,9 @@ Sources: systemd.io/BUILDING_IMAGES, machine-id(5), invoke-rc.d(8) and policy-rc
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,24 +24,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuready.base import resources
-from gpuready.base.errors import UsageError
+from gpuready.base.errors import ConvergeError, UsageError
+from gpuready.base.files import reason
 from gpuready.cli.online import online
+from gpuready.contract.check import undecided
 from gpuready.contract.compare import FIRST_BOOT
 from gpuready.contract.component import Disruption
 from gpuready.contract.node_record import PATH as RECORD
-from gpuready.inventory.build import written
-from gpuready.model.state import IMAGE
+from gpuready.inventory.build import local_values, written
+from gpuready.model.state import IMAGE, NodeState
+from gpuready.result.model import Error
 from gpuready.verbs.apply.part import FirstBoot
 
 if TYPE_CHECKING:
     from gpuready.cli.change import Act
     from gpuready.cli.request import Request
+    from gpuready.model.spec import NodeSpec
     from gpuready.result.model import Run
 
-NAME = "gpuready-first-boot"
-SPEC = "/var/lib/gpuready/first-boot.yaml"
+NAME = "gpuready-image-boot"
+SPEC = "/var/lib/gpuready/image-boot.yaml"
 _UNITS = "/etc/systemd/system"
-#: What the first boot needs, and removes when it has ended well; ``remove`` deletes it, too (ledger/forget.sh.j2).
+#: What the first boot needs, and removes when the node is converged. Another apply that converges the node deletes it,
+#: too, and so does ``remove`` (lib/image-boot.sh.j2).
 FILES = (
     f"{_UNITS}/{NAME}.service",
     f"{_UNITS}/gpuready-host-keys.service",
@@ -47,10 +54,15 @@ FILES = (
     SPEC,
 )
 #: Of these, each machine has its own. An empty machine-id is filled at the boot; a missing one is not everywhere.
-_EMPTIED = "etc/machine-id"
+#: iscsid of Debian does not start without its file, and makes a name in place of this line; RHEL makes the file.
+_INITIATOR, _OF_DEBIAN = "etc/iscsi/initiatorname.iscsi", "lib/open-iscsi"
+_RENEWED = {"etc/machine-id": b"", _INITIATOR: b"GenerateName=yes\n"}
 _OF_ONE_MACHINE = (
     "etc/ssh/ssh_host_*_key",
     "etc/ssh/ssh_host_*_key.pub",
+    "etc/ssh/ssh_host_*_key-cert.pub",
+    "etc/nvme/hostid",
+    "etc/nvme/hostnqn",
     "var/lib/dbus/machine-id",
     "var/lib/systemd/random-seed",
     "var/lib/systemd/credential.secret",
@@ -58,9 +70,18 @@ _OF_ONE_MACHINE = (
 )
 #: Directories that the image does not keep.
 _FLEETING = ("/tmp", "/run", "/dev/shm", "/var/tmp")
-#: Programs of a machine in use: agents of schedulers, and what holds a running container.
-_WORK = ("kubelet", "slurmd", "containerd-shim", "conmon")
-_POLICY = "#!/bin/sh\n# Made by `gpuready apply --image` for its run: nothing starts in an image.\nexit 101\n"
+#: Programs of a machine in use: agents of schedulers, and what holds a running container or virtual machine.
+_WORK = (
+    *("kubelet", "kubelite", "k3s", "slurmd", "pbs_mom", "sbatchd", "condor_startd"),
+    *("containerd-shim", "conmon", "qemu-system"),
+)
+#: Files of a GPU in use, and programs that hold them open without using it.
+_GPU = re.compile("/dev/nvidia([0-9]+|-uvm)")
+_IDLE = ("nvidia-persiste", "nv-hostengine")
+_LOCK = "run/gpuready.lock"
+#: Seconds. Nobody builds an image for so long.
+_OLDEST = 86400
+_POLICY = "/usr/sbin/policy-rc.d"
 
 
 def enter(*, yes: bool, state_dir: str | None) -> None:
@@ -77,7 +98,7 @@ def enter(*, yes: bool, state_dir: str | None) -> None:
     program = program_words()
     _refuse(program)
     command = (sys.executable, *sys.orig_argv[1:])
-    script = resources.script("verbs/apply/enter", command=command, mark=IMAGE)
+    script = resources.script("verbs/apply/enter", command=command, mark=IMAGE, policy=_POLICY)
     words = ["unshare", "--mount", "--propagation", "private"]
     try:
         done = subprocess.run([*words, "true"], capture_output=True, text=True, check=False)
@@ -105,7 +126,7 @@ def _refuse(program: tuple[str, ...], root: Path = Path("/")) -> None:
     if os.geteuid() != 0:
         raise UsageError("--image needs root", remedy="run it with sudo, as the provisioner in the guide does")
     for word in program:
-        if any(word.startswith(f"{folder}/") for folder in _FLEETING):
+        if word.startswith("/") and not _stays(word):
             raise UsageError(
                 f"--image: the first boot needs gpuready, and {word} does not stay in the image",
                 remedy="install it into /opt/gpuready",
@@ -113,22 +134,66 @@ def _refuse(program: tuple[str, ...], root: Path = Path("/")) -> None:
     if (root / RECORD.lstrip("/")).exists():
         raise UsageError(
             f"--image: this is a machine in use, not an image: gpuready converged it without --image ({RECORD})",
-            remedy="leave --image out; or gpuready remove first, if an image is made of this machine",
+            remedy="leave --image out. If an image is made of this machine, and it was rebooted after --image, its "
+            "first boot ran here: gpuready remove, then --image again",
         )
-    if found := _work():
+    if found := _in_use() or _locked(root / _LOCK):
         raise UsageError(
-            f"--image: this is a machine in use, not an image: {found} runs",
-            remedy="leave --image out; an image is made on a machine of its own",
+            f"--image: this is a machine in use, not an image: {found}",
+            remedy="leave --image out; an image is made on a machine of its own, which was booted for it",
         )
 
 
-def _work() -> str:
-    """Name a process with this root directory that shows that the machine is in use; empty if there is none."""
-    for folder in Path("/proc").glob("[0-9]*"):
+def _stays(path: str) -> bool:
+    """Tell whether the image keeps the file. A link may lead to where it does not."""
+    return not any(
+        f"{each}/".startswith(tuple(f"{one}/" for one in _FLEETING)) for each in (path, Path(path).resolve())
+    )
+
+
+def _in_use(proc: Path = Path("/proc")) -> str:
+    """Say what a process of this machine shows about its use; empty if nothing does.
+
+    In a chroot, /proc may be the builder's: only processes with this root directory count.
+    """
+    booted = _same_root(proc / "1")
+    if booted and (age := _age(proc)) > _OLDEST:
+        return f"it booted {age / 86400:.0f} days ago"
+    for folder in proc.glob("[0-9]*"):
+        if not booted and not _same_root(folder):
+            continue
         with suppress(OSError):  # it has ended
             name = (folder / "comm").read_text("utf-8", "replace").strip()
-            if name.startswith(_WORK) and (folder / "root").samefile("/"):
-                return f"{name} (pid {folder.name})"
+            if name.startswith(_WORK):
+                return f"{name} (pid {folder.name}) runs"
+            opened = (str(file.readlink()) for file in (folder / "fd").iterdir())
+            gpu = next(filter(_GPU.fullmatch, opened), "")
+            if gpu and name not in _IDLE:
+                return f"{name} (pid {folder.name}) holds {gpu} open"
+    return ""
+
+
+def _same_root(folder: Path) -> bool:
+    with suppress(OSError):
+        return (folder / "root").samefile("/")
+    return False
+
+
+def _age(proc: Path) -> float:
+    """Return the seconds since process 1 began. In a container, /proc/uptime alone is the host's (proc(5))."""
+    began = int((proc / "1/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19])
+    return float((proc / "uptime").read_text("utf-8").split()[0]) - began / os.sysconf("SC_CLK_TCK")
+
+
+def _locked(lock: Path) -> str:
+    """Say that another run changes this machine; empty if none does."""
+    try:
+        with lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return ""
+    except BlockingIOError:
+        return f"another run of gpuready changes it (/{_LOCK})"
     return ""
 
 
@@ -146,63 +211,91 @@ def make(wanted: Request) -> Act:
         raise UsageError("--image prepares the whole image", remedy="leave out --only and --skip")
     if wanted.allowed == Disruption.reboot:
         raise UsageError("--image never reboots the builder", remedy="leave out --allow-disruption reboot")
+    if undecided(wanted.entries[0].spec, NodeState()):
+        raise UsageError(
+            "--image: the spec does not say hardware.gpus, so a first boot that sees no GPU would do nothing",
+            remedy="write hardware: {gpus: 8}, the number of the machines that will boot it",
+        )
+    for key, value in local_values(wanted.entries[0].spec):
+        path = value.removeprefix("file:")
+        if value.startswith(("env:", "cmd:")) or not path.startswith("/") or not _stays(path):
+            raise UsageError(
+                f"--image: {key} is {value!r}, which the first boot does not have",
+                remedy="put it into a file that stays in the image, and name its absolute path (a secret: file:PATH)",
+            )
     return _make
 
 
 def _make(wanted: Request, *, verb: str = "") -> Run:
-    with _no_starts():
+    try:
         run = online(wanted, verb=verb)
+    finally:
+        forget_policy()
     (host,) = run.hosts
     run.choice = ""  # no command follows: `verify` would ask for what the first boot does
     if host.outcome in ("ok", "changed") and not run.interrupted:
         pending = tuple(item.name for item in host.components if item.reason == FIRST_BOOT)
-        _write(written(wanted.entries[0].spec))
-        host.parts["first_boot"] = FirstBoot(f"{NAME}.service", pending, forget_builder())
+        try:
+            _write(wanted.entries[0].spec)
+            host.parts["first_boot"] = FirstBoot(f"{NAME}.service", pending, forget_builder())
+        except ConvergeError as e:
+            host.outcome, host.error = "failed", Error.of(e)
+    if "first_boot" not in host.parts:
+        host.notes.append("the image is not finished: do not boot machines from it")
     return run
 
 
-@contextmanager
-def _no_starts(policy: Path = Path("/usr/sbin/policy-rc.d")) -> Iterator[None]:
-    """Meanwhile, invoke-rc.d of Debian starts nothing by scripts in /etc/init.d, which it does without systemd."""
-    before = policy.read_text("utf-8") if policy.exists() else _POLICY
-    if not policy.with_name("invoke-rc.d").exists():
-        yield
-        return
-    mode = policy.stat().st_mode if policy.exists() else 0o755
-    try:
-        policy.write_text(_POLICY, "utf-8")
-        policy.chmod(0o755)
-        yield
-    finally:
-        if before == _POLICY:
-            policy.unlink()
-        else:
-            policy.write_text(before, "utf-8")
-            policy.chmod(mode)
+def forget_policy(policy: Path = Path(_POLICY)) -> None:
+    """Remove the link to the policy of this run, which is a file of its own /run (verbs/apply/enter.sh.j2)."""
+    if policy.is_symlink() and policy.readlink() == Path("/run/gpuready.policy"):
+        policy.unlink()
 
 
-def _write(spec: str) -> None:
-    """Write the units of the first boot, and the spec that it applies."""
+def unit(spec: NodeSpec) -> str:
+    """Return the unit of the first boot. It may read the files of secrets that this run was allowed to read."""
     words = " ".join(map(resources.unit_word, program_words()))
-    unit = resources.document("verbs/apply/first-boot.service", program=words, spec=SPEC, files=" ".join(FILES))
+    secrets = [value for _, value in local_values(spec) if value.startswith("file:")]
+    allowed = "".join(f" --allow-read {resources.unit_word(each)}" for each in secrets)
+    return resources.document(
+        "verbs/apply/first-boot.service", program=words, allowed=allowed, spec=SPEC, files=" ".join(FILES)
+    )
+
+
+def _write(spec: NodeSpec) -> None:
+    """Write the units of the first boot, and the spec that it applies."""
     keys = resources.document("verbs/apply/host-keys.service")
-    texts = (unit, keys, resources.document("verbs/apply/first-boot.conf"), spec)
+    texts = (unit(spec), keys, resources.document("verbs/apply/first-boot.conf"), written(spec))
     for path, text in zip(map(Path, FILES), texts, strict=True):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
-        path.chmod(0o600 if path == Path(SPEC) else 0o644)
+        with _naming(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+            path.chmod(0o600 if path == Path(SPEC) else 0o644)  # before anything is in it
+            path.write_text(text, "utf-8")
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Raise ConvergeError with the path for an OSError, which does not name it if the disk is full."""
+    try:
+        yield
+    except OSError as e:
+        raise ConvergeError(f"{path}: {reason(e)}") from None
 
 
 def forget_builder(root: Path = Path("/")) -> tuple[str, ...]:
     """Remove what only the builder has. Return the paths of the files."""
-    found = [path for pattern in _OF_ONE_MACHINE for path in sorted(root.glob(pattern))]
+    patterns = _OF_ONE_MACHINE if (root / _OF_DEBIAN).exists() else (*_OF_ONE_MACHINE, _INITIATOR)
+    found = [path for pattern in patterns for path in sorted(root.glob(pattern))]
     for path in found:
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
-    identity = root / _EMPTIED
-    if identity.exists() and identity.read_bytes():
-        identity.write_bytes(b"")
-        found.append(identity)
+        with _naming(path):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+    for name, data in _RENEWED.items():
+        path = root / name
+        with _naming(path):
+            if path.exists() and path.read_bytes() != data:
+                path.write_bytes(data)
+                found.append(path)
     return tuple(str(path) for path in found)

@@ -10,7 +10,6 @@ import re
 
 from gpuready.base import resources
 from gpuready.inventory.build import written
-from gpuready.inventory.secrets import is_reference
 from gpuready.model.spec import NodeSpec
 
 #: The requirements that name their content, with a hash that pip or git checks. A bare name does not: no package index
@@ -27,14 +26,3 @@ def user_data(spec: NodeSpec, package: str) -> str:
     """Return the user-data (YAML). ``package``: the requirement by which pip finds gpuready, pinned."""
     inventory = written(spec).rstrip()
     return resources.document("verbs/render/cloud-init.yml", inventory=inventory, package=json.dumps(package))
-
-
-def local_files(spec: NodeSpec) -> tuple[str, ...]:
-    """Return the keys of the spec that name files or variables of this machine, which the node will not have."""
-    repo = spec.toolkit.repo
-    found = {
-        "torch_wheels": any(one.header or not one.sha256 for one in spec.torch_wheels),
-        "toolkit.repo.key": "://" not in repo.key,
-        "toolkit.repo.proxy": bool(repo.proxy) and is_reference(str(repo.proxy)),
-    }
-    return tuple(key for key, local in found.items() if local)

@@ -15,6 +15,7 @@ from gpuready.cli.request import request
 from gpuready.cli.sink import say
 from gpuready.cli.workload import agreed, check_agreement, chooses
 from gpuready.fabric import kubernetes
+from gpuready.inventory.build import local_values
 from gpuready.inventory.fetched import FORMS
 from gpuready.inventory.hosts import HostEntry
 from gpuready.model.spec import NodeSpec
@@ -141,7 +142,7 @@ def _cloud_init(package: str, **given: Any) -> None:
             remedy=f"{_PINNED}, with all 64 or 40 digits",
         )
     entry = _one("cloud-init", given)
-    if keys := cloud_init.local_files(entry.spec):
+    if keys := [key for key, _ in local_values(entry.spec)]:
         raise UsageError(
             f"{entry.name} ({entry.source}): {' and '.join(keys)}: files or variables of this machine, which the node "
             "will not have",
