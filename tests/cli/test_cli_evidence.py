@@ -88,8 +88,8 @@ def test_it_says_which_gpus_passed_which_tests_under_which_specs(tmp_path: Path)
     assert found["_type"] == "https://in-toto.io/Statement/v1"
     assert found["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
     assert [(each["name"], each["annotations"]) for each in found["subject"]] == [
-        (GPU, {"host": "gpu01"}),
-        ("gpu02", {"host": "gpu02"}),
+        (GPU, {"hosts": ["gpu01"]}),
+        ("gpu02", {"hosts": ["gpu02"]}),
     ]
     for each in found["subject"]:
         assert each["digest"] == {"sha256": hashlib.sha256(each["name"].encode()).hexdigest()}
@@ -105,6 +105,14 @@ def test_it_says_which_gpus_passed_which_tests_under_which_specs(tmp_path: Path)
     VALIDATOR.validate(predicate["gpuready_result"])
     assert predicate["gpuready_result"] == json.loads(render(run, 0, "json"))
     assert render(run, 0, "intoto") == render(run, 0, "intoto")
+
+
+def test_a_gpu_that_two_hosts_of_the_inventory_have_names_both(tmp_path: Path) -> None:
+    run = verified(tmp_path)
+    for each in run.hosts:
+        each.facts = NodeFacts(uuids=(GPU,))
+    (subject,) = statement(run)["subject"]
+    assert (subject["name"], subject["annotations"]) == (GPU, {"hosts": ["gpu01", "gpu02"]})
 
 
 def test_the_uuids_are_those_that_nvidia_smi_lists() -> None:

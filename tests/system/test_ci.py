@@ -49,7 +49,7 @@ def test_the_action_verifies_with_pinned_host_keys_and_a_key(shared: Hosts, tmp_
     assert "0 GPU checks" in (tmp_path / "summary").read_text()
 
     signer = Signer(tmp_path, "ci")
-    signer.beside(tmp_path / "evidence.json")
+    signer.beside(tmp_path / "evidence.json", "gpuready-result")
     report = ("report", "evidence.json", "--check-signature", signer.allowed, "-i", "hosts.yaml", "--max-age", "1d")
     done = gpuready(*report, cwd=tmp_path)
     assert done.returncode == 0 and "evidence.json: signed by ci@example.com" in done.stderr, done.stderr

@@ -56,21 +56,21 @@ def signer(data: bytes, signature: bytes, signers: Signers, namespace: str) -> s
         "namespace does not match": f"one for another namespace than {namespace}",
     }
     with tempfile.TemporaryDirectory(prefix="gpuready-") as folder:
-        given, signed, allowed = Path(folder, "sig"), Path(folder, "data"), Path(folder, "allowed")
-        given.write_bytes(signature)
+        sig, signed, allowed = Path(folder, "sig"), Path(folder, "data"), Path(folder, "allowed")
+        sig.write_bytes(signature)
         allowed.write_bytes(signers.content)
         signed.write_bytes(data)
-        words = ("-s", str(given), "-n", namespace)
+        words = ("-s", str(sig), "-n", namespace)
         # Whose signature it is, and whether it fits at all; only then who is allowed.
-        code, said = _ssh_keygen(signed, "check-novalidate", *words)
+        code, message = _ssh_keygen(signed, "check-novalidate", *words)
         if code:
-            raise SignatureError(next((text for part, text in meaning.items() if part in said), brief(said)))
-        key = said.partition(" with ")[2]
-        code, said = _ssh_keygen(signed, "find-principals", "-s", str(given), "-f", str(allowed))
+            raise SignatureError(next((text for part, text in meaning.items() if part in message), brief(message)))
+        key = message.partition(" with ")[2]
+        code, message = _ssh_keygen(signed, "find-principals", "-s", str(sig), "-f", str(allowed))
         if code:
-            raise SignatureError(brief(said) if "key " in said else f"one by another key: {brief(key)}")
+            raise SignatureError(brief(message) if "key " in message else f"one by another key: {brief(key)}")
         why = "one by a key without a name in the file of allowed signers"
-        for principal in said.splitlines():
+        for principal in message.splitlines():
             code, why = _ssh_keygen(signed, "verify", *words, "-f", str(allowed), "-I", principal)
             if not code:
                 return principal

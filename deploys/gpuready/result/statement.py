@@ -23,13 +23,13 @@ RESULT = "gpuready_result"
 
 def statement(run: Run, code: int) -> dict[str, Any]:
     """The run as JSON values; ``code`` is its exit code."""
-    found: dict[str, list[str]] = {"passedTests": [], "warnedTests": [], "failedTests": []}
+    tests: dict[str, list[str]] = {"passedTests": [], "warnedTests": [], "failedTests": []}
     for suite in suites(run):
         for case in suite.cases:
             if case.kind != "skipped":
                 kind = "failedTests" if case.kind else "warnedTests" if case.message else "passedTests"
-                found[kind].append(f"{case.classname}.{case.name}")
-    whole = run.scope is not None and not run.scope.narrowed and not found["warnedTests"]
+                tests[kind].append(f"{case.classname}.{case.name}")
+    whole = run.scope is not None and not run.scope.narrowed and not tests["warnedTests"]
     proved = whole and run.hosts and all(map(_proved, run.hosts))
     return {
         "_type": STATEMENT,
@@ -38,7 +38,7 @@ def statement(run: Run, code: int) -> dict[str, Any]:
         "predicate": {
             "result": "FAILED" if code else "PASSED" if proved else "WARNED",
             "configuration": _configuration(run),
-            **found,
+            **tests,
             RESULT: document(run, code),
         },
     }
@@ -57,10 +57,14 @@ def _subjects(run: Run) -> list[dict[str, Any]]:
 
     Nothing here is masked, so the source of the hosts is not a subject: it may be a URL with a password.
     """
-    names = {name: host.name for host in run.hosts for name in _gpus(host) or [host.name]}
-    found = [{"name": name, "digest": _sha256(name.encode()), "annotations": {"host": host}}
-             for name, host in names.items()]  # fmt: skip
-    return found or [{"name": "gpuready", "digest": _sha256(b"gpuready")}]
+    hosts: dict[str, list[str]] = {}
+    for host in run.hosts:
+        for name in _gpus(host) or (host.name,):
+            hosts.setdefault(name, []).append(host.name)
+    return [
+        {"name": name, "digest": _sha256(name.encode()), "annotations": {"hosts": names}}
+        for name, names in hosts.items()
+    ] or [{"name": "gpuready", "digest": _sha256(b"gpuready")}]
 
 
 def _proved(host: HostResult) -> bool:
@@ -75,10 +79,10 @@ def _gpus(host: HostResult) -> tuple[str, ...]:
 
 def _configuration(run: Run) -> list[dict[str, Any]]:
     """The release and what it judged, the spec and level of each host, and the compatibility tables with dates."""
-    found: list[dict[str, Any]] = [{"name": "gpuready", "uri": f"pkg:pypi/gpuready@{__version__}"}]
+    used: list[dict[str, Any]] = [{"name": "gpuready", "uri": f"pkg:pypi/gpuready@{__version__}"}]
     if run.scope is not None:
-        found[0]["annotations"] = asdict(run.scope)
-    found += [
+        used[0]["annotations"] = asdict(run.scope)
+    used += [
         {"name": f"spec/{host.name}", "digest": {"sha256": host.spec}, "annotations": {"level": host.asked}}
         for host in run.hosts
         if host.spec
@@ -86,8 +90,8 @@ def _configuration(run: Run) -> list[dict[str, Any]]:
     for path in sorted(tables.DATA.glob("*.yaml")):
         date, _ = tables.dated(path.stem)
         digest = _sha256(path.read_bytes())
-        found.append({"name": f"tables/{path.stem}", "digest": digest, "annotations": {"date": date.isoformat()}})
-    return found
+        used.append({"name": f"tables/{path.stem}", "digest": digest, "annotations": {"date": date.isoformat()}})
+    return used
 
 
 def _sha256(data: bytes) -> dict[str, str]:
