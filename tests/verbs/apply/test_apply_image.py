@@ -3,6 +3,7 @@
 tests/system/test_image.py makes an image and boots it.
 """
 
+import atexit
 import fcntl
 import json
 import os
@@ -144,6 +145,14 @@ def test_a_machine_in_use_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(UsageError, match="needs root"):
         image._refuse(there, tmp_path)
+
+
+def test_the_policy_goes_at_each_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends: list[object] = []
+    monkeypatch.setattr(image, "IMAGE", str(tmp_path))
+    monkeypatch.setattr(atexit, "register", ends.append)
+    image.enter(yes=True, state_dir=None)
+    assert ends == [image.forget_policy]
 
 
 def test_what_cannot_run_at_boot_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

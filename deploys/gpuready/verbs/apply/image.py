@@ -12,6 +12,7 @@ Sources: systemd.io/BUILDING_IMAGES, machine-id(5), invoke-rc.d(8) and policy-rc
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import os
 import re
@@ -97,6 +98,7 @@ def enter(*, yes: bool, state_dir: str | None) -> None:
     if state_dir:
         raise UsageError("--image changes one machine, --state-dir is for a fleet", remedy="leave out --state-dir")
     if Path(IMAGE).exists():
+        atexit.register(forget_policy)  # also if the inventory has an error
         return
     program = program_words()
     _refuse(program)
@@ -236,10 +238,7 @@ def make(wanted: Request) -> Act:
 
 
 def _make(wanted: Request, *, verb: str = "") -> Run:
-    try:
-        run = online(wanted, verb=verb)
-    finally:
-        forget_policy()
+    run = online(wanted, verb=verb)
     (host,) = run.hosts
     run.choice = ""  # no command follows: `verify` would ask for what the first boot does
     if host.outcome in ("ok", "changed") and not run.interrupted:
