@@ -109,6 +109,7 @@ def test_an_image_of_a_chroot_is_finished_at_its_first_boot(unbooted: Host) -> N
     node.start()  # it waits until the first boot has ended
     log = node.run("journalctl -q --no-pager -o cat -u gpuready-image-boot | tail -40").stdout
     assert [path for path in FILES if (root / path.lstrip("/")).exists()] == [], log
+    assert not (root / "etc/systemd/system/multi-user.target.d").exists()
     made_keys = max(path.stat().st_mtime for path in root.glob("etc/ssh/ssh_host_*_key"))
     began = node.run('date +%s.%N -d "$(systemctl show -P ExecMainStartTimestamp --timestamp=us ssh.service)"').stdout
     assert made_keys <= float(began)

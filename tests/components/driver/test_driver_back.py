@@ -202,6 +202,17 @@ def test_a_board_of_nvlink_5_gets_nvlsm_and_loads_its_module_now_and_at_boot() -
     assert script.index("until install") < load < start
 
 
+@pytest.mark.parametrize("booted", [True, False])
+def test_in_an_image_no_module_of_the_builder_is_loaded(booted: bool, tmp_path: Path) -> None:
+    script = on_a_board().render()
+    end = script.index("\nfi\n", script.index('modprobe "$m"'))
+    part = script[script.rindex("\nif ", 0, end) : end + 4].replace("/run/systemd", str(tmp_path))
+    if booted:
+        (tmp_path / "system").mkdir()
+    done = sh(f'modprobe() {{ echo "$1" >&2; }}\n{part}')
+    assert done.returncode == 0 and done.stderr.split() == (["mlx5_ib", "ib_umad"] if booted else [])
+
+
 @pytest.mark.parametrize(("lacks", "code"), [("ib_umad", 1), ("mlx5_ib", 1), ("", 0)])
 def test_a_kernel_without_the_module_is_found_before_anything_changes(lacks: str, code: int) -> None:
     script = on_a_board().render()

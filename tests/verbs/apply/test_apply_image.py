@@ -3,6 +3,7 @@
 tests/system/test_image.py makes an image and boots it.
 """
 
+import atexit
 import fcntl
 import json
 import os
@@ -10,6 +11,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -118,7 +120,7 @@ def test_options_that_make_no_sense(words: list[str], said: str) -> None:
 def test_a_machine_in_use_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(image, "_in_use", lambda: "")
-    there = ("/usr/bin/python3", "/opt/gpuready/bin/gpuready")
+    there = ("/bin/echo", "/opt/gpuready/bin/gpuready")
     image._refuse(there, tmp_path)
     with pytest.raises(UsageError, match=r"/tmp/x\.pyz does not stay in the image"):
         image._refuse(("/usr/bin/python3", "/tmp/x.pyz"), tmp_path)
@@ -143,6 +145,32 @@ def test_a_machine_in_use_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(UsageError, match="needs root"):
         image._refuse(there, tmp_path)
+
+
+def test_the_policy_goes_at_each_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends: list[object] = []
+    monkeypatch.setattr(image, "IMAGE", str(tmp_path))
+    monkeypatch.setattr(atexit, "register", ends.append)
+    image.enter(yes=True, state_dir=None)
+    assert ends == [image.forget_policy]
+
+
+def test_what_cannot_run_at_boot_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `python -m gpuready` of a source directory, or of PYTHONPATH."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(image, "_in_use", lambda: "")
+    (tmp_path / "gpuready_source.py").touch()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    subprocess.run([sys.executable, "-m", "gpuready_source"], check=True)
+    with pytest.raises(UsageError, match=r"the first boot could not run .*No module named gpuready_source"):
+        image._refuse((sys.executable, "-m", "gpuready_source"), tmp_path)
+    image._refuse((sys.executable, "-m", "gpuready"), tmp_path)
+
+
+def test_a_link_may_lead_to_where_the_image_keeps_nothing() -> None:
+    found = [image._stays(path) for path in ("/opt/x", "/tmp/x", "/proc/self/root/tmp/x", "/tmpfiles/x")]
+    assert found == [True, False, False, True]
 
 
 def test_without_a_namespace_nothing_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,6 +295,7 @@ def test_the_unit_removes_all_that_the_first_boot_needed(monkeypatch: pytest.Mon
     assert f'ExecStart="/a b" apply -i {image.SPEC} -i @local --limit @local --yes\n' in unit
     (removed,) = re.findall(r"^ExecStartPost=/bin/rm -f (.*)$", unit, re.M)
     assert removed.split() == list(image.FILES)
+    assert "--ignore-fail-on-non-empty /etc/systemd/system/multi-user.target.d\n" in unit
     assert "TimeoutStartSec" in unit and "After=network-online.target multi-user.target" in unit
 
 

@@ -12,9 +12,11 @@ Sources: systemd.io/BUILDING_IMAGES, machine-id(5), invoke-rc.d(8) and policy-rc
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -24,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuready.base import resources
-from gpuready.base.errors import ConvergeError, UsageError
+from gpuready.base.errors import ConvergeError, UsageError, brief
 from gpuready.base.files import reason
 from gpuready.cli.online import online
 from gpuready.contract.check import undecided
@@ -70,6 +72,8 @@ _OF_ONE_MACHINE = (
 )
 #: Directories that the image does not keep.
 _FLEETING = ("/tmp", "/run", "/dev/shm", "/var/tmp")
+#: The environment of the first boot, but for what systemd adds.
+_BOOTED = {"HOME": "/root", "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 #: Programs of a machine in use: agents of schedulers, and what holds a running container or virtual machine.
 _WORK = (
     *("kubelet", "kubelite", "k3s", "slurmd", "pbs_mom", "sbatchd", "condor_startd"),
@@ -94,6 +98,7 @@ def enter(*, yes: bool, state_dir: str | None) -> None:
     if state_dir:
         raise UsageError("--image changes one machine, --state-dir is for a fleet", remedy="leave out --state-dir")
     if Path(IMAGE).exists():
+        atexit.register(forget_policy)  # also if the inventory has an error
         return
     program = program_words()
     _refuse(program)
@@ -131,6 +136,12 @@ def _refuse(program: tuple[str, ...], root: Path = Path("/")) -> None:
                 f"--image: the first boot needs gpuready, and {word} does not stay in the image",
                 remedy="install it into /opt/gpuready",
             )
+    done = subprocess.run([*program, "--version"], cwd="/", env=_BOOTED, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise UsageError(
+            f"--image: the first boot could not run {shlex.join(program)}: {brief(done.stderr)}",
+            remedy="install gpuready into /opt/gpuready; a source directory or PYTHONPATH is not there at boot",
+        )
     if (root / RECORD.lstrip("/")).exists():
         raise UsageError(
             f"--image: this is a machine in use, not an image: gpuready converged it without --image ({RECORD})",
@@ -227,10 +238,7 @@ def make(wanted: Request) -> Act:
 
 
 def _make(wanted: Request, *, verb: str = "") -> Run:
-    try:
-        run = online(wanted, verb=verb)
-    finally:
-        forget_policy()
+    run = online(wanted, verb=verb)
     (host,) = run.hosts
     run.choice = ""  # no command follows: `verify` would ask for what the first boot does
     if host.outcome in ("ok", "changed") and not run.interrupted:
@@ -268,8 +276,9 @@ def _write(spec: NodeSpec) -> None:
     for path, text in zip(map(Path, FILES), texts, strict=True):
         with _naming(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
-            path.chmod(0o600 if path == Path(SPEC) else 0o644)  # before anything is in it
+            mode = 0o600 if path == Path(SPEC) else 0o644
+            path.touch(mode)
+            path.chmod(mode)  # before anything is in it
             path.write_text(text, "utf-8")
 
 
