@@ -27,6 +27,7 @@ from gpuready.result.model import (
     Error,
     Host,
     Reboot,
+    Scope,
     Shard,
     Summary,
     UnknownValue,
@@ -36,7 +37,7 @@ from gpuready.result.model import (
 
 __all__ = [
     "AfterBatch", "CheckResult", "ComponentResult", "Difference", "DocumentError", "Error", "Host", "NodeFacts",
-    "Reboot", "Result", "RunError", "Shard", "Summary", "UnknownValue", "XidEvent", "Xids", "read", "run",
+    "Reboot", "Result", "RunError", "Scope", "Shard", "Summary", "UnknownValue", "XidEvent", "Xids", "read", "run",
 ]  # fmt: skip
 
 
