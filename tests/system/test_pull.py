@@ -59,7 +59,13 @@ def put_gpuready(node: Host) -> None:
 
 
 @pytest.fixture(scope="module")
-def site(shared: Hosts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
+def booted(shared: Hosts) -> Host:
+    return shared()
+
+
+@pytest.fixture(scope="module")
+def site(booted: Host, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
+    """The address of the server goes with the last machine."""
     server = Secure(tmp_path_factory.mktemp("site"), network.SERVER)
     yield server
     server.stop()
@@ -71,8 +77,8 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Signer:
 
 
 @pytest.fixture(scope="module")
-def node(shared: Hosts, site: Secure, ours: Signer) -> Host:
-    machine = shared()
+def node(booted: Host, site: Secure, ours: Signer) -> Host:
+    machine = booted
     machine.install("git openssh-client")
     put_gpuready(machine)
     machine.put(site.certificate, "/etc/gpuready/site.pem")
