@@ -33,7 +33,6 @@ _HEADERS = 96
 _LINE = re.compile(r"^(pfc|app|trust|ecn|tclass) (\S{1,64}) (.{1,4000})$", re.M)
 _ECN = re.compile(r"(np|rp) ([0-7]) ([01])")
 _TCLASS = re.compile(r"\bGlobal tclass=(\d{1,3})\b")
-_VLANS = ("vlan",)
 #: The driver (also of subfunctions, mlx5_core.sf) whose trust mode follows from its rules for DSCP values.
 _BY_RULES = "mlx5_core"
 
@@ -129,7 +128,7 @@ def _roce(spec: NodeSpec, state: NodeState) -> list[_RocePort]:
     made = []
     for each in fabric:
         below = network.devices.get(each.port.netdev, NetDevice())
-        tagged = network.devices.get(each.netdev, NetDevice()).kind in _VLANS
+        tagged = network.devices.get(each.netdev, NetDevice()).kind == "vlan"
         tclass = said.get(each.port.device, _Qos()).tclass
         by_rules = network.rdma_drivers.get(each.port.device, "").startswith(_BY_RULES)
         for name in below.lower if below.kind in AGGREGATES else (each.port.netdev,):
