@@ -4,6 +4,7 @@ import signal
 
 import gevent
 
+from gpuready.operations import connection
 from gpuready.result.model import Run
 from gpuready.run.fleet import Fleet
 
@@ -32,3 +33,8 @@ def answer(fleet: Fleet) -> Run:
     run = Run("apply")
     run.parts["last"] = _Interrupted()
     return run
+
+
+def leave(fleet: Fleet) -> Run:
+    """Make the files that connections need."""
+    return Run("apply", parts={"files": str(connection._folder())})

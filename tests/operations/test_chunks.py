@@ -55,6 +55,13 @@ def test_an_interrupt_does_not_cut_the_result_of_a_chunk() -> None:
         assert result(process).parts == {"last": "whole"}
 
 
+def test_a_chunk_leaves_no_file() -> None:
+    with started("leave") as process:
+        files = Path(result(process).parts["files"])
+        assert process.wait(60) == 0
+    assert files.name.startswith("gpuready-ssh-") and not files.exists()
+
+
 def alone(code: str) -> None:
     """Run Python code in a process of its own."""
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)

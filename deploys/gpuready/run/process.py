@@ -103,7 +103,6 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     with contextlib.suppress(BrokenPipeError):
         tell.result(result)
-    os._exit(0)  # nothing is left to do, and an interrupt at exit would hide the result
 
 
 if __name__ == "__main__":
