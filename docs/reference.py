@@ -24,7 +24,8 @@ from gpuready.model.schema import inventory_schema
 from gpuready.model.schema_help import allowed_at
 from gpuready.model.spec import NodeSpec
 from gpuready.node import NODE
-from gpuready.result.exitcode import MEANING, ORDER
+from gpuready.result.exitcode import MEANING
+from gpuready.result.model import EXIT_CODES
 from gpuready.result.verbs import VERBS
 
 DOCS = Path(__file__).parent
@@ -93,7 +94,7 @@ def cli() -> str:
 
 def _exit_codes() -> str:
     rows = [(f"{code}", meaning.replace("; ", "<br>")) for code, meaning in sorted(MEANING.items())]
-    order = ", ".join(map(str, ORDER))
+    order = ", ".join(map(str, EXIT_CODES))
     more = f"""If several apply, the first of {order} counts. `--output json` prints one valid document with each.
 
 4 is a fault of the network, the host key, the login or sudo. 64 is also `apply` without a terminal and without

@@ -86,6 +86,7 @@ def test_what_cannot_be_read_is_refused_in_one_sentence(given: object, message: 
         ("seconds", float("inf"), "hosts.lab1.seconds: "),
         ("outcome", "fine", "hosts.lab1.outcome: "),
         ("nccl", [], "hosts.lab1.nccl: "),
+        ("error", {"kind": "connect", "message": "no", "remedy": "", "exit_code": 99}, "hosts.lab1.error.exit_code: "),
         ("checks", [{"id": "a"}], "hosts.lab1.checks.0.level: "),
     ],
 )

@@ -25,9 +25,9 @@ from gpuready.contract.check import Check, Judged, Level, Verdict, fail, passed,
 from gpuready.contract.compare import Comparison
 from gpuready.contract.component import Change, Disruption
 from gpuready.model.state import OS, Container, Docker, Driver, File, NodeState, Unknown
-from gpuready.result.exitcode import MEANING, ORDER, exit_code
+from gpuready.result.exitcode import MEANING, exit_code
 from gpuready.result.human import human
-from gpuready.result.model import INTERRUPTED, CheckResult, ComponentResult, Error, HostResult, Run, Scope
+from gpuready.result.model import EXIT_CODES, INTERRUPTED, CheckResult, ComponentResult, Error, HostResult, Run, Scope
 from gpuready.result.verbs import VERBS
 
 TOOLKIT = Comparison(
@@ -305,7 +305,7 @@ def test_the_worst_code_wins() -> None:
 
 
 def test_every_code_has_a_meaning() -> None:
-    assert set(ORDER) == set(MEANING)
+    assert set(EXIT_CODES) == set(MEANING)
 
 
 def test_a_verb_whose_part_can_fail_a_run_says_what_code_3_means() -> None:

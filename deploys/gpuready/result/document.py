@@ -18,9 +18,8 @@ from gpuready import __version__
 from gpuready.base.errors import GpureadyError
 from gpuready.base.part import OneOf, Part
 from gpuready.model.state import NodeState
-from gpuready.result.exitcode import ORDER
 from gpuready.result.mask import mask, mask_state, mask_text, mask_value
-from gpuready.result.model import NO_PART, SCHEMA, Form, Host, HostResult, Run, Summary, VerbPart, shared
+from gpuready.result.model import EXIT_CODES, NO_PART, SCHEMA, Form, Host, HostResult, Run, Summary, VerbPart, shared
 
 _OTHER = "use the release of gpuready that wrote it"
 #: Hosts share most of their texts.
@@ -88,7 +87,7 @@ def read(document: object, parts: Sequence[VerbPart]) -> tuple[Run, int]:
         raise DocumentError("this is not a result document", remedy="gpuready writes one with --output json:PATH")
     if schema != SCHEMA:
         raise DocumentError(f"the schema is {schema!r}; this release reads {SCHEMA!r}", remedy=_OTHER)
-    code = _valid(Annotated[int, OneOf(ORDER)], document.get("exit_code"), "exit_code")
+    code = _valid(Annotated[int, OneOf(EXIT_CODES)], document.get("exit_code"), "exit_code")
     found = _valid(Summary, document)
     hosts = [
         read_host(name, host, parts) for name, host in _valid(dict[str, Any], document.get("hosts"), "hosts").items()
@@ -173,7 +172,7 @@ def result_schema(parts: Sequence[VerbPart]) -> dict[str, Any]:
     top["properties"] = {
         "schema": {"const": SCHEMA, "type": "string", "description": "The form of this document."},
         "gpuready": {"type": "string", "description": "The release that wrote this."},
-        "exit_code": {"enum": sorted(ORDER), "type": "integer", "description": "The exit code of the run."},
+        "exit_code": {"enum": sorted(EXIT_CODES), "type": "integer", "description": "The exit code of the run."},
         **top["properties"],
     }
     top["required"] = ["schema", "gpuready", "exit_code", *top["required"]]

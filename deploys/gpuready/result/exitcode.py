@@ -1,18 +1,13 @@
-"""The exit code of a run: from its error, and from what became of its hosts; of several, the first in :data:`ORDER`.
+"""The exit code of a run: from its error, and from what became of its hosts; of several, the worst.
 
 An error has the code of its class: ``exit_code`` in base/errors.py, or where a class of one module is defined.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from gpuready.result.model import EXIT_CODES, CheckResult, HostResult, Run
 from gpuready.result.verbs import VERBS
 
-if TYPE_CHECKING:
-    from gpuready.result.model import CheckResult, HostResult, Run
-
-ORDER = (70, 130, 64, 5, 1, 4, 6, 3, 7, 2, 74, 0)
 MEANING = {
     0: "success",
     1: "a host failed; plan: a host cannot be converged",
@@ -51,7 +46,7 @@ def exit_code(run: Run, *, detailed: bool = False) -> int:
         codes.add(3)
     for host in run.hosts:
         codes |= _of_host(run.verb, host, detailed)
-    return next(code for code in ORDER if code in codes)
+    return next(code for code in EXIT_CODES if code in codes)
 
 
 def _of_host(verb: str, host: HostResult, detailed: bool) -> set[int]:

@@ -38,6 +38,8 @@ OUTCOMES = ("ok", "would_change", "changed", "pending", "failed", "unreachable",
 #: Levels of checks, the shallowest first, as :class:`gpuready.contract.check.Level` has them.
 LEVELS = ("config", "effective", "smoke", "stress", "fabric")
 STATUSES = ("pass", "warn", "fail", "skip", "unknown")
+#: Exit codes, the worst first. What they mean: :data:`gpuready.result.exitcode.MEANING`.
+EXIT_CODES = (70, 130, 64, 5, 1, 4, 6, 3, 7, 2, 74, 0)
 DISRUPTIONS = ("none", "reload", "recreate", "restart", "reboot")
 #: Statuses that came from looking; skip and unknown did not.
 LOOKED = ("pass", "warn", "fail")
@@ -56,7 +58,7 @@ class Error(Part):
     """What is wrong, and where."""
     remedy: str = ""
     """What to do; empty if nothing is known to help."""
-    exit_code: int = 1
+    exit_code: Annotated[int, OneOf(EXIT_CODES)] = 1
     """The exit code of a run that fails by it."""
 
     @classmethod

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from gpuready.base.errors import UsageError
-from gpuready.result.exitcode import ORDER, exit_code
-from gpuready.result.model import Error, HostResult, Run, Shard
+from gpuready.result.exitcode import exit_code
+from gpuready.result.model import EXIT_CODES, Error, HostResult, Run, Shard
 
 _AGAIN = "run all shards with the same inventory, options and release of gpuready"
 
@@ -101,4 +101,4 @@ def _missing(name: str, shard: int, whole: Shard) -> HostResult:
 def _error(runs: Sequence[Run]) -> Error | None:
     """Return the error of the whole run: of those of the shards, the one that decides the exit code."""
     found = [replace(run.error, message=f"{run.shard}: {run.error.message}") for run in runs if run.error is not None]
-    return min(found, key=lambda error: ORDER.index(error.exit_code), default=None)
+    return min(found, key=lambda error: EXIT_CODES.index(error.exit_code), default=None)
