@@ -74,7 +74,10 @@ def command(pairs: str, tests: str | None, seconds: int, seed: int | None, **giv
     named = [each for name in tests.split(",") for each in _named(name)] if tests is not None else WITH_RDMA
     wanted = request("fabric", **given)
     if len(wanted.entries) < 2:
-        raise UsageError("fabric needs at least two hosts; one is chosen", remedy="add a host, or widen --limit")
+        raise UsageError(
+            "fabric needs at least two hosts; one is chosen",
+            remedy="add a host, or widen --limit; gpuready verify --level stress tests the GPUs of one host",
+        )
     what = Wanted(way, tuple(dict.fromkeys(named)), seconds, automatic=tests is None)
     work, divided = (f"gpuready.verbs.fabric.{module}:run_tests" for module in ("work", "divided"))
     return wanted.deliver(online(wanted, using=Work(work, {"wanted": what}, divided)))
