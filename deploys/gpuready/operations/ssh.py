@@ -35,11 +35,10 @@ from pyinfra.connectors.sshuserclient import client as sshuserclient
 from gpuready.base.errors import brief
 from gpuready.operations.knownhosts import Judgement, KnownHosts, Status, stored
 
-#: Seconds between two keepalive requests to sshd, and seconds that sshd may take to answer one.
+#: Seconds between two keepalive requests to sshd, and seconds that a host may always be silent.
 BEAT, SILENCE = 10, 30
 #: Bytes that a server may send before the login is complete, and bytes in addition to an exec's output (rekeying etc.).
 HANDSHAKE, OVERHEAD = 1 << 18, 1 << 20
-_TCP = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 30000))
 
 
 class BoundedSocket:
@@ -70,8 +69,8 @@ class BoundedTransport(Transport):
     def __init__(self, sock: Any, **options: Any) -> None:
         self.bounded = BoundedSocket(sock, gevent.sleep)  # reading a socket that always has data never yields
         super().__init__(self.bounded, **options)  # type: ignore[arg-type]
-        _keep_alive(sock)
-        self._watched, self.closing = False, Event()
+        _keep_alive(sock, SILENCE)
+        self._watched, self.closing, self.silence = False, Event(), SILENCE
 
     def close(self) -> None:
         """Close the transport and the connections to its jump hosts."""
@@ -83,9 +82,15 @@ class BoundedTransport(Transport):
             hop.close()
             sock = hop.sock
 
-    def allow(self, size: int) -> None:
-        """Let the host send ``size`` more bytes and what SSH itself needs. Start the keepalive requests."""
+    def allow(self, size: int, patience: int) -> None:
+        """Let the host send ``size`` more bytes and what SSH itself needs. Start the keepalive requests.
+
+        ``patience``: seconds that the user lets the host take to answer. So long it may be silent, too.
+        """
         self.bounded.allowance = size + OVERHEAD
+        if patience > self.silence:
+            self.silence = patience
+            _keep_alive(self.bounded.sock, patience)
         if not self._watched:
             self._watched = True
             gevent.spawn(_watch, self)
@@ -248,16 +253,20 @@ def transport_of(client: object) -> Transport | None:
     return client.get_transport() if isinstance(client, SSHClient) else None
 
 
-def _keep_alive(sock: Any) -> None:
+def _keep_alive(sock: Any, silence: int) -> None:
     """Let the kernel detect a peer that is gone, by limits for idle time and for unacknowledged data (tcp(7))."""
     while isinstance(sock, Channel):  # with jump hosts, only the connection to the first hop is a socket
         sock = sock.get_transport().sock
     if not hasattr(sock, "setsockopt"):
         return
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, seconds in _TCP:
+    limits = {
+        "TCP_KEEPIDLE": BEAT, "TCP_KEEPINTVL": (silence - BEAT) // 4, "TCP_KEEPCNT": 4,
+        "TCP_USER_TIMEOUT": silence * 1000,
+    }  # fmt: skip
+    for name, limit in limits.items():
         if hasattr(socket, name):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), seconds)
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), limit)
 
 
 def _watch(transport: BoundedTransport) -> None:
@@ -266,7 +275,7 @@ def _watch(transport: BoundedTransport) -> None:
     TCP is not enough: the kernel acknowledges data for an sshd that hangs, and a jump host for a node that is gone.
     """
     while transport.is_active() and not transport.closing.wait(BEAT):
-        limit = gevent.Timeout(SILENCE)
+        limit = gevent.Timeout(transport.silence)
         try:
             with limit:
                 transport.global_request("keepalive@openssh.com", wait=True)
