@@ -39,6 +39,7 @@ from gpuready.operations.knownhosts import Judgement, KnownHosts, Status, stored
 BEAT, SILENCE = 10, 30
 #: Bytes that a server may send before the login is complete, and bytes in addition to an exec's output (rekeying etc.).
 HANDSHAKE, OVERHEAD = 1 << 18, 1 << 20
+_AHEAD = 1 << 12
 
 
 class BoundedSocket:
@@ -48,15 +49,21 @@ class BoundedSocket:
         self.sock, self._between = sock, between
         self.allowance = HANDSHAKE
         self.exhausted = False
+        self._ahead = b""
 
     def recv(self, size: int) -> bytes:
-        """Call ``between``, then read at most ``size`` bytes."""
-        self._between()
-        if self.allowance <= 0:
-            self.exhausted = True
-            raise OSError(errno.EMSGSIZE, "the host sent more data than allowed")  # paramiko needs both arguments
-        data: bytes = self.sock.recv(min(size, self.allowance))
-        self.allowance -= len(data)
+        """Return at most ``size`` bytes. Before more are read from the socket, call ``between``.
+
+        paramiko asks twice for each packet: so what has arrived is read at once.
+        """
+        if not self._ahead:
+            self._between()
+            if self.allowance <= 0:
+                self.exhausted = True
+                raise OSError(errno.EMSGSIZE, "the host sent more data than allowed")  # paramiko needs both arguments
+            self._ahead = self.sock.recv(min(max(size, _AHEAD), self.allowance))
+            self.allowance -= len(self._ahead)
+        data, self._ahead = self._ahead[:size], self._ahead[size:]
         return data
 
     def __getattr__(self, name: str) -> Any:
