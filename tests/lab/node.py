@@ -96,7 +96,7 @@ class Node(ABC):
             now = time.monotonic()
             if now > look:  # not each time: it reads the arguments of every process of the host
                 if not self._held() or limit.over():
-                    raise LabError(f"{self.name} does not boot; its console ends with:\n{self._console()}")
+                    raise LabError(f"{self.name} does not boot; its console ends with:\n{self.console()}")
                 look = now + 0.5
             time.sleep(0.02)
         script = f"systemctl is-system-running --wait; {'docker info >/dev/null' if docker else 'true'}"
@@ -113,8 +113,9 @@ class Node(ABC):
     def _log(self) -> Path:
         return self.home / "console.log"
 
-    def _console(self) -> str:
-        return self._log.read_text("utf-8", "replace")[-2000:] if self._log.exists() else ""
+    def console(self) -> str:
+        """The last 40 lines of its console."""
+        return "\n".join(self._log.read_text("utf-8", "replace").splitlines()[-40:]) if self._log.exists() else ""
 
     def _banner(self) -> bool:
         try:

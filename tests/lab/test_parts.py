@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from ipaddress import IPv4Address
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.lab import __main__ as command_line
 from tests.lab import access, cache, golang, host, inventory, network, packages, scale
 from tests.lab import lab as whole
 from tests.lab import node as nodes
+from tests.vm import conftest as vms
 
 
 @pytest.fixture(autouse=True)
@@ -184,6 +186,23 @@ def test_an_inventory_is_of_this_checkouts_machines_and_of_the_cache_they_came_f
     monkeypatch.setattr(nodes, "CHECKOUT", "/third")
     with pytest.raises(host.LabError, match="this checkout has no machines"):
         command_line._listed(two_checkouts)
+
+
+def test_a_failed_test_of_virtual_machines_shows_the_ends_of_their_consoles(two_checkouts: whole.Lab) -> None:
+    for name, kind, owner in (("mine", "vm", os.getpid()), ("other", "vm", 1), ("container", "machine", os.getpid())):
+        nodes.save(nodes.Record(name, "debian13", 5, "", "", owner, kind))
+        (nodes.home(name) / "console.log").write_text("".join(f"line {number}\n" for number in range(100)))
+    hook: Any = vms.pytest_runtest_makereport
+
+    def sections(outcome: str) -> list[tuple[str, str]]:
+        report, steps = pytest.TestReport("", ("", 0, ""), {}, outcome, None, "call"), hook()  # type: ignore[arg-type]
+        next(steps)
+        with pytest.raises(StopIteration):
+            steps.send(report)
+        return report.sections
+
+    assert sections("passed") == []
+    assert sections("failed") == [("Console of mine", "\n".join(f"line {number}" for number in range(60, 100)))]
 
 
 def test_known_hosts_leave_out_a_machine_whose_key_is_being_written(

@@ -108,7 +108,7 @@ class VM(Node):
             if now.returncode == 0 and now.stdout.strip() != before.strip():
                 break
             if not self.running() or limit.over():
-                raise LabError(f"{self.name} did not reboot; its console ends with:\n{self._console()}")
+                raise LabError(f"{self.name} did not reboot; its console ends with:\n{self.console()}")
             time.sleep(0.2)
         self.wait(docker)
 

@@ -17,7 +17,7 @@ from pyinfra.connectors.local import LocalConnector
 
 from gpuready.base.errors import UnreachableError
 from gpuready.inventory.secrets import Secret
-from gpuready.operations import transport
+from gpuready.operations import ssh, transport
 from gpuready.operations.context import context
 from gpuready.operations.events import Event
 from gpuready.operations.ssh import HANDSHAKE, BoundedSocket, BoundedTransport, Proxy
@@ -311,6 +311,7 @@ def far() -> Mock:
     """A host over SSH whose connection is open."""
     tunnel = Mock(BoundedTransport, is_active=Mock(return_value=True), bounded=Mock(exhausted=False))
     made = begun(spec=Host, connector=Mock(client=Mock(SSHClient)), data={})
+    context(made).probe_timeout = 120
     made.connector.client.get_transport.return_value = tunnel
     return made
 
@@ -335,10 +336,36 @@ def test_a_session_is_one_channel_with_limits(far: Mock) -> None:
         patch.setattr(gevent, "spawn", Mock())
         with Session(far, "true", "test"):
             pass
-    tunnel_of(far).allow.assert_called_once_with(transport.ANSWER)
+    tunnel_of(far).allow.assert_called_once_with(transport.ANSWER, 120)
     tunnel_of(far).open_session.assert_called_once_with(timeout=transport.OPENING)
     (command,), _ = tunnel_of(far).open_session.return_value.exec_command.call_args
     assert command.startswith("sh -c 'LC_ALL=C; ") and "exec sudo -n -H sh -c" in command
+
+
+@pytest.mark.parametrize(("granted", "silence"), [(5, 30), (30, 30), (120, 120), (3600, 3600)])
+def test_a_silent_host_is_waited_for_as_long_as_it_may_take_to_answer(granted: int, silence: int) -> None:
+    """By the kernel, and by the keepalive requests to its sshd."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as sock:
+        tunnel = BoundedTransport(sock)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(gevent, "spawn", Mock())
+            tunnel.allow(1, granted)
+        names = ("USER_TIMEOUT", "KEEPIDLE", "KEEPINTVL", "KEEPCNT")
+        kernel = [sock.getsockopt(socket.IPPROTO_TCP, getattr(socket, f"TCP_{name}")) for name in names]
+    unacknowledged, idle, interval, count = kernel
+    assert unacknowledged == silence * 1000 and silence - 4 < idle + interval * count <= silence
+    limits = []
+
+    class Timeout(gevent.Timeout):
+        def __init__(self, seconds: float) -> None:
+            limits.append(seconds)
+            super().__init__()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gevent, "Timeout", Timeout)
+        closing, lost = Mock(wait=Mock(return_value=False)), Mock(side_effect=EOFError)
+        ssh._watch(Mock(closing=closing, silence=tunnel.silence, global_request=lost))
+    assert limits == [silence]
 
 
 def test_a_server_that_refuses(far: Mock) -> None:

@@ -3,7 +3,8 @@
 ``pair`` are two that a private wire joins, for all files that name it; the others start their own.
 """
 
-from collections.abc import Iterator
+import os
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.vm)
     ours.sort(key=lambda item: _ORDER.index(item.path.stem))
     items[:] = [*ours, *(item for item in items if item.path.parent != here)]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A failure shows the consoles of the virtual machines: what they did when they fell silent."""
+    report = yield
+    if report.failed:
+        ours = [vm for vm in Lab().machines() if isinstance(vm, VM) and vm.record.owner == os.getpid()]
+        report.sections += [(f"Console of {vm.name}", vm.console()) for vm in ours]
+    return report
 
 
 @pytest.fixture(scope="session")

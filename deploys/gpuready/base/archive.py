@@ -4,8 +4,9 @@ Python's tarfile is not used: it expands sparse members, and its releases before
 time. Sources: POSIX.1-2017, pax (ustar and pax formats); tar.h of GNU tar.
 """
 
+import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 BLOCK = 512
 MOST_MEMBERS = 20_000
@@ -18,8 +19,7 @@ class ArchiveError(ValueError):
     """The archive is damaged, or contains something that the probe never packs. The message is one phrase."""
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(NamedTuple):
     """A regular file: its path with a leading slash, its bytes, its mode and owner, its time in seconds."""
 
     path: str
@@ -73,11 +73,14 @@ def _name(head: bytes, more: dict[str, str]) -> str:
 
     The prefix field is used only for ustar: GNU tar stores times there.
     """
-    own, prefix = (_text(part.partition(b"\0")[0]) for part in (head[:100], head[345:500]))
-    posix = head[257:263] == b"ustar\0"
-    return more.get("path") or (f"{prefix}/{own}" if prefix and posix else own)
+    if path := more.get("path"):
+        return path
+    own = _text(head[:100].partition(b"\0")[0])
+    prefix = _text(head[345:500].partition(b"\0")[0]) if head[257:263] == b"ustar\0" else ""
+    return f"{prefix}/{own}" if prefix else own
 
 
+@functools.lru_cache(maxsize=4096)  # most members have the same modes and owners
 def _number(field: bytes) -> int:
     """Parse octal digits, or GNU tar's base 256 for numbers that are too large for octal digits."""
     if field[0] in (0x80, 0xFF):

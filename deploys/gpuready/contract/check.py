@@ -148,7 +148,7 @@ DECIDE = (
 
 def undecided(spec: NodeSpec, state: NodeState) -> str:
     """Return why gpuready leaves this node alone: it may not be a GPU node. Empty if it is one, or the spec says."""
-    if spec.hardware.expected_gpus or spec.hardware.without_gpus or has_gpu(state) or state.image:
+    if spec.hardware.expected_gpus or spec.hardware.without_gpus or has_gpu(state):
         return ""
     listed = isinstance(state.driver.smi, str) and "<gpu id=" in state.driver.smi
     return "" if listed or state.driver.gpu_nodes else UNDECIDED
@@ -172,22 +172,24 @@ def run_checks(
     their checks are skipped. ``known``: verdicts by id that the caller already has. ``pause``: called before each.
     """
     done: dict[str, Judged] = {}
+    deepest = Level[spec.verify.level]
     for check in catalogue:
         if check.active and not active:
             continue
         pause()
         if check.component in left_out:
-            done[check.id] = Judged(check, skip(f"{check.component} was not chosen"))
+            verdict = skip(f"{check.component} was not chosen")
+        elif check.level > deepest and not (check.level == Level.smoke and spec.verify.image):
+            verdict = skip(f"deeper than verify.level: {spec.verify.level}")
         else:
-            done[check.id] = Judged(check, waived(check, spec, host, today, _one(check, spec, state, done, known)))
+            verdict = waived(check, spec, host, today, _one(check, spec, state, done, known))
+        done[check.id] = Judged(check, verdict)
     return tuple(done.values())
 
 
 def _one(
     check: Check, spec: NodeSpec, state: NodeState, done: dict[str, Judged], known: Mapping[str, Verdict]
 ) -> Verdict:
-    if check.level > Level[spec.verify.level] and not (check.level == Level.smoke and spec.verify.image):
-        return skip(f"deeper than verify.level: {spec.verify.level}")
     if check.gpu and spec.hardware.without_gpus:
         return skip("hardware.gpus: none")
     root = [id for id in check.after if id in done and done[id].verdict.status in ("fail", "unknown")]

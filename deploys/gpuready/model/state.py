@@ -108,6 +108,7 @@ class Dma(Facts):
 
 #: Stands in the view of the node that `apply --image` makes for itself (verbs/apply/image.py), and nowhere else.
 IMAGE = "/run/gpuready.image"
+_NO_UNIT = Unit(load="not-found", active="inactive")
 
 
 class NodeState(Facts):
@@ -204,7 +205,7 @@ class NodeState(Facts):
     def unit(self, name: str) -> Unit:
         """Return a unit, as systemctl shows one that does not exist if systemd does not have it or was not read."""
         found = None if isinstance(self.units, Unknown) else self.units.get(name)
-        return found or Unit(load="not-found", active="inactive")
+        return found or _NO_UNIT
 
     def text(self, path: str) -> str:
         """Return the text of a file; empty if there is no file."""
@@ -216,4 +217,4 @@ class NodeState(Facts):
 
     def glob(self, prefix: str) -> dict[str, File]:
         """Return the files whose path starts with ``prefix``, sorted by path."""
-        return {path: self.files[path] for path in sorted(self.files) if path.startswith(prefix)}
+        return {path: self.files[path] for path in sorted(path for path in self.files if path.startswith(prefix))}

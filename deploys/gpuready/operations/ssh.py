@@ -35,11 +35,11 @@ from pyinfra.connectors.sshuserclient import client as sshuserclient
 from gpuready.base.errors import brief
 from gpuready.operations.knownhosts import Judgement, KnownHosts, Status, stored
 
-#: Seconds between two keepalive requests to sshd, and seconds that sshd may take to answer one.
+#: Seconds between two keepalive requests to sshd, and seconds that a host may always be silent.
 BEAT, SILENCE = 10, 30
 #: Bytes that a server may send before the login is complete, and bytes in addition to an exec's output (rekeying etc.).
 HANDSHAKE, OVERHEAD = 1 << 18, 1 << 20
-_TCP = (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 30000))
+_AHEAD = 1 << 12
 
 
 class BoundedSocket:
@@ -49,15 +49,21 @@ class BoundedSocket:
         self.sock, self._between = sock, between
         self.allowance = HANDSHAKE
         self.exhausted = False
+        self._ahead = b""
 
     def recv(self, size: int) -> bytes:
-        """Call ``between``, then read at most ``size`` bytes."""
-        self._between()
-        if self.allowance <= 0:
-            self.exhausted = True
-            raise OSError(errno.EMSGSIZE, "the host sent more data than allowed")  # paramiko needs both arguments
-        data: bytes = self.sock.recv(min(size, self.allowance))
-        self.allowance -= len(data)
+        """Return at most ``size`` bytes. Before more are read from the socket, call ``between``.
+
+        paramiko asks twice for each packet: so what has arrived is read at once.
+        """
+        if not self._ahead:
+            self._between()
+            if self.allowance <= 0:
+                self.exhausted = True
+                raise OSError(errno.EMSGSIZE, "the host sent more data than allowed")  # paramiko needs both arguments
+            self._ahead = self.sock.recv(min(max(size, _AHEAD), self.allowance))
+            self.allowance -= len(self._ahead)
+        data, self._ahead = self._ahead[:size], self._ahead[size:]
         return data
 
     def __getattr__(self, name: str) -> Any:
@@ -70,8 +76,8 @@ class BoundedTransport(Transport):
     def __init__(self, sock: Any, **options: Any) -> None:
         self.bounded = BoundedSocket(sock, gevent.sleep)  # reading a socket that always has data never yields
         super().__init__(self.bounded, **options)  # type: ignore[arg-type]
-        _keep_alive(sock)
-        self._watched, self.closing = False, Event()
+        _keep_alive(sock, SILENCE)
+        self._watched, self.closing, self.silence = False, Event(), SILENCE
 
     def close(self) -> None:
         """Close the transport and the connections to its jump hosts."""
@@ -83,9 +89,15 @@ class BoundedTransport(Transport):
             hop.close()
             sock = hop.sock
 
-    def allow(self, size: int) -> None:
-        """Let the host send ``size`` more bytes and what SSH itself needs. Start the keepalive requests."""
+    def allow(self, size: int, patience: int) -> None:
+        """Let the host send ``size`` more bytes and what SSH itself needs. Start the keepalive requests.
+
+        ``patience``: seconds that the user lets the host take to answer. So long it may be silent, too.
+        """
         self.bounded.allowance = size + OVERHEAD
+        if patience > self.silence:
+            self.silence = patience
+            _keep_alive(self.bounded.sock, patience)
         if not self._watched:
             self._watched = True
             gevent.spawn(_watch, self)
@@ -248,16 +260,20 @@ def transport_of(client: object) -> Transport | None:
     return client.get_transport() if isinstance(client, SSHClient) else None
 
 
-def _keep_alive(sock: Any) -> None:
+def _keep_alive(sock: Any, silence: int) -> None:
     """Let the kernel detect a peer that is gone, by limits for idle time and for unacknowledged data (tcp(7))."""
     while isinstance(sock, Channel):  # with jump hosts, only the connection to the first hop is a socket
         sock = sock.get_transport().sock
     if not hasattr(sock, "setsockopt"):
         return
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, seconds in _TCP:
+    limits = {
+        "TCP_KEEPIDLE": BEAT, "TCP_KEEPINTVL": (silence - BEAT) // 4, "TCP_KEEPCNT": 4,
+        "TCP_USER_TIMEOUT": silence * 1000,
+    }  # fmt: skip
+    for name, limit in limits.items():
         if hasattr(socket, name):
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), seconds)
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), limit)
 
 
 def _watch(transport: BoundedTransport) -> None:
@@ -266,7 +282,7 @@ def _watch(transport: BoundedTransport) -> None:
     TCP is not enough: the kernel acknowledges data for an sshd that hangs, and a jump host for a node that is gone.
     """
     while transport.is_active() and not transport.closing.wait(BEAT):
-        limit = gevent.Timeout(SILENCE)
+        limit = gevent.Timeout(transport.silence)
         try:
             with limit:
                 transport.global_request("keepalive@openssh.com", wait=True)

@@ -235,7 +235,7 @@ class Session:
         if transport is None or not transport.is_active():
             raise ConnectionLost("the connection is closed", remedy=_AGAIN)
         if isinstance(transport, BoundedTransport):
-            transport.allow(ANSWER)
+            transport.allow(ANSWER, context(self._host).probe_timeout)
         refused = "a session"
         try:
             channel: Channel = transport.open_session(timeout=OPENING)

@@ -63,11 +63,6 @@ def test_no_check_judges_an_image() -> None:
     assert not Plan(REMOVALS, SPEC, STATE).judges
 
 
-def test_a_builder_without_gpus_may_make_an_image() -> None:
-    assert Plan(NODE, NodeSpec(), NodeState()).undecided
-    assert Plan(NODE, NodeSpec(), of_image(NodeState())).undecided == ""
-
-
 def test_a_driver_in_an_image_need_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(install, "_refuse", lambda *_: None)  # whether it can be installed here is another question
     asked = {"driver": {"policy": "install", "version": "580.95.05", "flavor": "open"}}

@@ -9,9 +9,10 @@ ecn/roce_rp, tc/1/traffic_class); Linux' rdma/ib_addr.h (iboe_get_mtu); NCCL's u
 Looked up on 2026-11-28.
 """
 
+import functools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpuready.base.documents import read_json
 from gpuready.contract import need
@@ -135,7 +136,7 @@ def _roce(spec: NodeSpec, state: NodeState) -> list[_RocePort]:
             dscp = (wanted if tclass is None else tclass) >> 2
             qos = said.get(name, _Qos())
             if by_rules and qos.priorities is not None and not qos.trust:
-                qos.trust = "dscp" if qos.priorities else "pcp"
+                qos = replace(qos, trust="dscp" if qos.priorities else "pcp")
             made.append(_RocePort(each, name, qos, dscp, tagged))
     return made
 
@@ -148,6 +149,7 @@ def _traffic_class(spec: NodeSpec, state: NodeState) -> int:
         return 0
 
 
+@functools.lru_cache(maxsize=8)  # three checks need it
 def _said(text: str) -> dict[str, _Qos]:
     found: dict[str, _Qos] = {}
     for what, name, value in _LINE.findall(text):
