@@ -305,6 +305,16 @@ def test_a_line_that_was_wrapped_in_a_word_is_found() -> None:
     assert normal('> exec: \\"nvidia-smi\\":\r\n| not  “found”\x1b[0m') == 'exec: "nvidia-smi": not "found"'
 
 
+def test_a_text_in_cells_of_a_table_is_found() -> None:
+    """As dcgmi diag prints it (NVIDIA/go-dcgm#52)."""
+    table = (
+        "| Info                      | GPU 0 API call cudaStreamCreate failed: 'CUDA  |\n"
+        "|                           | -capable device(s) is/are busy or unavailable  |\n"
+        "|                           | ' Check DCGM and system logs for errors. Rese  |\n"
+    )
+    assert titles(table) == ["all CUDA-capable devices are busy or unavailable (error 46)"]
+
+
 def test_a_long_paste_takes_little_time() -> None:
     began = time.process_time()
     assert find("2026-01-01 error: gpu cuda nccl xid nvidia lib failed\n" * (MOST // 54)) == ()
