@@ -171,6 +171,10 @@ CODES = (
         "pynvml.NVMLError_LibRmVersionMismatch: RM has detected an NVML/RM version mismatch.",
         "Failed to initialize NVML: Driver/library version mismatch",
     ),
+    (  # getumbrel/llama-gpt#132
+        "nvidia-container-cli: detection error: nvml error: unknown error: unknown",
+        "NVML error 999: NVML_ERROR_UNKNOWN",
+    ),
     ("NVML_ERROR_LIB_RM_VERSION_MISMATCH", "Failed to initialize NVML: Driver/library version mismatch"),
     ("nvmlInit_v2 err: 18", "Failed to initialize NVML: Driver/library version mismatch"),
     ("nvmlDeviceGetMemoryInfo failed: 3", "NVML error 3: NVML_ERROR_NOT_SUPPORTED"),

@@ -432,6 +432,13 @@ _NVML_NAME = re.compile(r"\b(?:(?:nvml_)?error|nvmlerror)_([a-z_]{4,40})\b")
 _NVML_NUMBER = re.compile(
     r"\bnvml[a-z0-9_ ]{0,40} (?:err(?:or)?(?: code)?|failed|failure) ?[:=(]{0,2} ?([0-9]{1,3})\b(?! [a-z])"
 )
+#: What nvmlErrorString says, where nvidia-container-cli passes it on.
+_NVML_TEXTS = {
+    "invalid argument": 2, "not supported": 3, "insufficient permissions": 4, "not found": 6, "timeout": 10,
+    "function not found": 13, "gpu is lost": 15, "in use by another client": 19, "insufficient resources": 23,
+    "unknown error": 999,
+}  # fmt: skip
+_NVML_TEXT = re.compile(rf"\bnvml error: ({'|'.join(_NVML_TEXTS)})(?![a-z])")
 _NVML_NEAR = ("nvml", "nvidia", "gpu", "device handle")
 _NCCL_NAME = re.compile(r"\b(nccl[a-z]{6,20})\b")
 _NCCL_NUMBER = re.compile(r"\bnccl (?:error|result|failure)(?: code)?[ :=]{1,2}([1-7])\b")
@@ -527,6 +534,8 @@ def _nvml_of(text: str) -> Iterator[tuple[str, int, int]]:
         number = nvml_names().get(match[1].replace("_", ""))
         if number is not None:
             yield f"nvml {number}", match.start(), match.end()
+    for match in _NVML_TEXT.finditer(text) if "nvml" in text else ():
+        yield f"nvml {_NVML_TEXTS[match[1]]}", match.start(), match.end()
     known = set(nvml_names().values())
     for match in _NVML_NUMBER.finditer(text) if "nvml" in text else ():
         if int(match[1]) in known:
