@@ -138,6 +138,26 @@ CODES = (
         "unhandled cuda error (run with NCCL_DEBUG=INFO for details)\nLast error:\nCuda failure 1 'invalid argument'",
         "CUDA error 1: cudaErrorInvalidValue, CUDA_ERROR_INVALID_VALUE",
     ),
+    (  # pytorch/pytorch#111187
+        "ncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\nCuda failure 'invalid argument'",
+        "CUDA error 1: cudaErrorInvalidValue, CUDA_ERROR_INVALID_VALUE",
+    ),
+    (  # simonzhang00/ripser-plusplus#15
+        "Failed: Cuda error ./ripserplusplus/ripser++.cu:2371 'invalid device function'",
+        "CUDA error 98: cudaErrorInvalidDeviceFunction, CUDA_ERROR_INVALID_DEVICE_FUNCTION",
+    ),
+    (  # pytorch/pytorch#1557, of a CUDA whose numbers were others
+        "RuntimeError: cuda runtime error (8) : invalid device function at /pytorch/torch/lib/THC/x.cu:247",
+        "CUDA error 98: cudaErrorInvalidDeviceFunction, CUDA_ERROR_INVALID_DEVICE_FUNCTION",
+    ),
+    (  # sgl-project/sglang#4624
+        "DeepEP CUDA Error /sgl-workspace/DeepEP/csrc/kernels/internode.cu:133 'named symbol not found'",
+        "CUDA error 500: cudaErrorSymbolNotFound, CUDA_ERROR_NOT_FOUND",
+    ),
+    (
+        "RuntimeError: Triton Error [CUDA]: operation not permitted when stream is capturing",
+        "CUDA error 900: cudaErrorStreamCaptureUnsupported, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+    ),
     (
         "ERRO[0000] failed to generate CDI spec: failed to create device CDI specs: failed to initialize NVML: "
         "ERROR_LIBRARY_NOT_FOUND",
@@ -150,6 +170,10 @@ CODES = (
     (
         "pynvml.NVMLError_LibRmVersionMismatch: RM has detected an NVML/RM version mismatch.",
         "Failed to initialize NVML: Driver/library version mismatch",
+    ),
+    (  # getumbrel/llama-gpt#132
+        "nvidia-container-cli: detection error: nvml error: unknown error: unknown",
+        "NVML error 999: NVML_ERROR_UNKNOWN",
     ),
     ("NVML_ERROR_LIB_RM_VERSION_MISMATCH", "Failed to initialize NVML: Driver/library version mismatch"),
     ("nvmlInit_v2 err: 18", "Failed to initialize NVML: Driver/library version mismatch"),
@@ -176,6 +200,11 @@ def test_the_line_of_an_nvlink5_xid_says_more_than_its_number() -> None:
     assert "signal was bad" in signal.cause and "The line says whether it was fatal" in known.cause
     (ignored,) = find("Xid (PCI:0018:01:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000008 0x1)")
     assert ignored.fix.startswith("nothing")
+
+
+def test_a_text_of_cuda_counts_only_where_cuda_says_it() -> None:
+    for text in ("curl failed: file not found", "HIP error: misaligned address", "invalid argument: cudaMalloc"):
+        assert not [title for title in titles(text) if title.startswith("CUDA error")]
 
 
 def test_an_unknown_number_is_said() -> None:
@@ -278,6 +307,16 @@ def test_a_line_that_was_wrapped_in_a_word_is_found() -> None:
     found = titles("docker: Error response from daemon: unknown or invalid runt\nime name: nvidia.")
     assert found == ["unknown or invalid runtime name: nvidia"]
     assert normal('> exec: \\"nvidia-smi\\":\r\n| not  “found”\x1b[0m') == 'exec: "nvidia-smi": not "found"'
+
+
+def test_a_text_in_cells_of_a_table_is_found() -> None:
+    """As dcgmi diag prints it (NVIDIA/go-dcgm#52)."""
+    table = (
+        "| Info                      | GPU 0 API call cudaStreamCreate failed: 'CUDA  |\n"
+        "|                           | -capable device(s) is/are busy or unavailable  |\n"
+        "|                           | ' Check DCGM and system logs for errors. Rese  |\n"
+    )
+    assert titles(table) == ["all CUDA-capable devices are busy or unavailable (error 46)"]
 
 
 def test_a_long_paste_takes_little_time() -> None:

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from gpuready.messages.entry import ADVICE, Message
 
+_CALL = ADVICE["failing-call"]
+
 _XID_PAGE = "docs.nvidia.com/deploy/xid-errors"
 _NVML_PAGE = "docs.nvidia.com/deploy/nvml-api (nvmlReturn_t)"
 _CUDA_PAGE = "docs.nvidia.com/cuda/cuda-runtime-api (cudaError_t)"
@@ -53,6 +55,34 @@ _CUDA = """
 """
 
 
+#: What cudaGetErrorString says of the errors that have no text in the table, by number.
+_CUDA_TEXTS = """
+1 invalid argument|4 driver shutting down|9 invalid configuration argument|12 invalid pitch argument|
+13 invalid device symbol|16 invalid host pointer|17 invalid device pointer|18 invalid texture reference|
+98 invalid device function|201 invalid device context|206 unmapping of buffer object failed|
+208 resource already mapped|216 exclusive-thread device already in use by a different thread|
+223 ptx jit compilation was disabled|226 invalid access of peer gpu memory over nvlink or a hardware error|
+300 device kernel source is invalid|301 file not found|302 shared object symbol not found|
+303 shared object initialization failed|304 os call failed or operation not supported on this os|
+400 invalid resource handle|500 named symbol not found|600 device not ready|701 too many resources requested for launch|
+702 the launch timed out and was terminated|704 peer access is already enabled|705 peer access has not been enabled|
+708 cannot set while device is active in this process|709 context is destroyed|711 peer mapping resources exhausted|
+712 part or all of the requested memory range is already mapped|
+713 pointer does not correspond to a registered memory region|714 hardware stack error|
+715 an illegal instruction was encountered|716 misaligned address|
+717 operation not supported on global/shared address space|718 invalid program counter|
+720 too many blocks in cooperative launch|900 operation not permitted when stream is capturing|
+901 operation failed due to a previous error during capture|
+902 operation would result in a merge of separate capture sequences|
+903 capture was not ended in the same stream as it began|904 capturing stream has unjoined work|
+905 dependency created on uncaptured work in another stream|
+906 operation would make the legacy stream depend on a capturing blocking stream|
+907 operation not permitted on an event last recorded in a capturing stream|
+910 the graph update was not performed because it included changes which violated constraints|
+912 a kernel launch error has occurred due to cluster misconfiguration
+"""
+
+
 class _Cause(NamedTuple):
     """What errors of CUDA that have no entry in the table mean."""
 
@@ -62,12 +92,76 @@ class _Cause(NamedTuple):
     checks: tuple[str, ...]
 
 
-#: The last one is for all other errors.
+#: Calls of a program that CUDA refuses. They say little beside the error of a component. The last one is for all others.
+_CUDA_CALLS = (
+    _Cause(
+        (1,),
+        "A CUDA function got a value that it does not accept. Usual reasons: two libraries that do not fit each other "
+        "(PyTorch, Triton, NCCL, an extension), or one that is too new or too old for the driver or the GPU.",
+        f"{_CALL}; then compare the versions of that library, of PyTorch and of the driver",
+        (),
+    ),
+    _Cause(
+        (4,),
+        "The program is ending, and a part of it still calls CUDA. This is a consequence: the reason is an error before it.",
+        "pass the first error of the log to gpuready explain; without one, it is harmless",
+        (),
+    ),
+    _Cause(
+        (9, 701, 720, 912),
+        "The program started GPU code with more threads, blocks, registers or shared memory than this GPU has.",
+        "update the program or library that started it to a version that supports this GPU, or make its block size smaller; "
+        f"{_CALL}",
+        (),
+    ),
+    _Cause(
+        (98,),
+        "The GPU code that the program calls was not built for this GPU.",
+        "install a build for the GPU's compute capability (nvidia-smi --query-gpu=name,compute_cap --format=csv), or rebuild "
+        "that library with it (TORCH_CUDA_ARCH_LIST)",
+        ("gpu.torch", "wheels.works"),
+    ),
+    _Cause(
+        (500,),
+        "CUDA did not find a function or variable in the GPU code that the program loaded. Usual reasons: the code was built "
+        "for another GPU, or the versions of two libraries do not fit each other.",
+        f"reinstall the library whose call fails in a build for this GPU and this PyTorch, and empty its JIT cache; {_CALL}",
+        ("gpu.torch",),
+    ),
+    _Cause(
+        (400,),
+        "A stream, event or memory handle is not valid here. Usually it belongs to another GPU or process, or to a program "
+        "that has ended.",
+        f"look at the errors of the other ranks first; {_CALL}",
+        (),
+    ),
+    _Cause(
+        range(900, 911),
+        "The program recorded a CUDA graph, and a call that cannot be recorded broke it; 901 follows from an error before it. "
+        "The node is rarely the cause.",
+        "look at the first error of the log; start without CUDA graphs to see it (vLLM: --enforce-eager, SGLang: "
+        "--disable-cuda-graph)",
+        (),
+    ),
+    _Cause(
+        range(1000),
+        "The program, or a library in it, called CUDA wrongly; or an earlier error shows only here. The node is rarely the "
+        "cause.",
+        f"{_CALL} first; look for an Xid in dmesg",
+        ("gpu.xid",),
+    ),
+)
 _CUDA_CAUSES = (
     _Cause(
         (102,),
         "The virtual GPU has no licence.",
         "nvidia-smi -q shows License Status; check /etc/nvidia/gridd.conf and whether the licence server answers",
+        ("gpu.answers",),
+    ),
+    _Cause(
+        (216,),
+        "The GPU is in an exclusive compute mode, and another process uses it.",
+        "nvidia-smi -q -d COMPUTE shows the mode, nvidia-smi lists the process; end it, or set nvidia-smi -c DEFAULT",
         ("gpu.answers",),
     ),
     _Cause(
@@ -90,6 +184,12 @@ _CUDA_CAUSES = (
         (),
     ),
     _Cause(
+        (711,),
+        "Without NVSwitches, a GPU can share its memory with eight other GPUs. The program wants more.",
+        "give each process at most nine GPUs (CUDA_VISIBLE_DEVICES)",
+        ("gpu.p2p",),
+    ),
+    _Cause(
         (702,),
         "GPU code ran longer than allowed. Only a GPU that drives a display has such a limit.",
         "use a GPU without a display, or shorter pieces of GPU code",
@@ -104,7 +204,7 @@ _CUDA_CAUSES = (
     _Cause(
         (801,),
         "This GPU, driver or platform does not support a function that the program uses. MIG and virtual GPUs lack some.",
-        f"{ADVICE['failing-call']}, and compare with a GPU where it works",
+        f"{_CALL}, and compare with a GPU where it works",
         ("gpu.mig",),
     ),
     _Cause(
@@ -113,13 +213,7 @@ _CUDA_CAUSES = (
         "restart the MPS daemon on the node, or unset CUDA_MPS_PIPE_DIRECTORY to work without it",
         ("libcuda.init", "gpu.xid"),
     ),
-    _Cause(
-        range(1000),
-        "The program, or a library in it, called CUDA wrongly; or an earlier error shows only here. The node is rarely the "
-        "cause.",
-        f"{ADVICE['failing-call']} first; look for an Xid in dmesg",
-        ("gpu.xid",),
-    ),
+    *_CUDA_CALLS,
 )
 #: Names of NVML's errors, from 1. go-nvml prints ERROR_TIMEOUT, C NVML_ERROR_TIMEOUT, pynvml NVMLError_Timeout.
 _NVML = (
@@ -213,7 +307,7 @@ _NVML_CAUSES = (
     ),
 )
 #: Causes of numbers that say nothing of their own. The component that printed them tells more.
-VAGUE = frozenset({_CUDA_CAUSES[-1].cause, _NVML_CAUSES[-1].cause})
+VAGUE = frozenset({*(each.cause for each in _CUDA_CALLS), _NVML_CAUSES[-1].cause})
 #: Results of NCCL, from 1. Each has an entry in the table.
 _NCCL = (
     "ncclUnhandledCudaError", "ncclSystemError", "ncclInternalError", "ncclInvalidArgument", "ncclInvalidUsage",
@@ -323,6 +417,14 @@ _CUDA_NUMBER = re.compile(
     r"(?:\bcuda(?: runtime| driver| initialization)?:? (?:error|failure)|\bcudaerror(?:_t)?|\bcuresult|\bcuinit(?:\(0\))?"
     r"(?: failed with| failed:?| returned| =| ->)?)(?: code)?(?: is)?[ :=(#]{1,3}([0-9]{1,3})\b"
 )
+_TEXTS = dict(row.split(" ", 1)[::-1] for row in _CUDA_TEXTS.replace("\n", "").split("|"))
+#: CUDA error (file.cu:12): text; CUDA failure 1 'text'; Triton Error [CUDA]: text; cudaMalloc failed: text.
+_CUDA_TEXT = re.compile(
+    r"(?:\bcuda(?: driver| runtime| kernel| api)?[ _]?(?:error|failure|exception)|\btriton error \[cuda\]"
+    r"|\bcu(?:da|mem|ctx|stream|launch|device|event|module|func|graph|ipc|library)[a-z0-9_]{0,40}(?:\([^()]{0,80}\))? "
+    r"(?:failed|returned|error))(?: with| in)?(?:(?: at)? [(']?[^ '\"]{1,120}:[0-9]{1,6}[)']?| \(?[0-9]{1,3}\)?)?[ :='\"(]{1,4}"
+    rf"({'|'.join(map(re.escape, _TEXTS))})(?![a-z])"
+)
 #: Without a word of CUDA's, only numbers that mean nothing else.
 _BARE = re.compile(r"\berror:? (80[0-4])\b(?!\.[0-9])")
 _ALONE = re.compile(r"(?:error )?(3[45]|36|46|100|101|20[09]|214|22[0-2]|304|7[01][0-9]|80[0-9]|999)")
@@ -330,6 +432,13 @@ _NVML_NAME = re.compile(r"\b(?:(?:nvml_)?error|nvmlerror)_([a-z_]{4,40})\b")
 _NVML_NUMBER = re.compile(
     r"\bnvml[a-z0-9_ ]{0,40} (?:err(?:or)?(?: code)?|failed|failure) ?[:=(]{0,2} ?([0-9]{1,3})\b(?! [a-z])"
 )
+#: What nvmlErrorString says, where nvidia-container-cli passes it on.
+_NVML_TEXTS = {
+    "invalid argument": 2, "not supported": 3, "insufficient permissions": 4, "not found": 6, "timeout": 10,
+    "function not found": 13, "gpu is lost": 15, "in use by another client": 19, "insufficient resources": 23,
+    "unknown error": 999,
+}  # fmt: skip
+_NVML_TEXT = re.compile(rf"\bnvml error: ({'|'.join(_NVML_TEXTS)})(?![a-z])")
 _NVML_NEAR = ("nvml", "nvidia", "gpu", "device handle")
 _NCCL_NAME = re.compile(r"\b(nccl[a-z]{6,20})\b")
 _NCCL_NUMBER = re.compile(r"\bnccl (?:error|result|failure)(?: code)?[ :=]{1,2}([1-7])\b")
@@ -395,6 +504,8 @@ def _all(text: str) -> Iterator[tuple[str, int, int]]:
             name = match[1] or match[2]
             if name in names:
                 yield f"cuda {names[name]}", match.start(), match.end()
+        for match in _CUDA_TEXT.finditer(text):
+            yield f"cuda {_TEXTS[match[1]]}", match.start(), match.end()
     yield from _nvml_of(text)
     for pattern, word in ((_CUDA_NUMBER, "cu"), (_BARE, "error")):
         for match in pattern.finditer(text) if word in text else ():
@@ -423,6 +534,8 @@ def _nvml_of(text: str) -> Iterator[tuple[str, int, int]]:
         number = nvml_names().get(match[1].replace("_", ""))
         if number is not None:
             yield f"nvml {number}", match.start(), match.end()
+    for match in _NVML_TEXT.finditer(text) if "nvml" in text else ():
+        yield f"nvml {_NVML_TEXTS[match[1]]}", match.start(), match.end()
     known = set(nvml_names().values())
     for match in _NVML_NUMBER.finditer(text) if "nvml" in text else ():
         if int(match[1]) in known:

@@ -24,6 +24,8 @@ ALIKE = 0.2
 _MOST_CHARACTERS, _MOST_LINES = 4000, 50
 _ANSI = re.compile(r"\x1b\[[0-9;]*[a-zA-Z]")
 _QUOTED = re.compile(r"(?m)^[ \t]*[>|\u2502]+[ \t]?")
+#: Where dcgmi goes on with a text in the next row of its table.
+_CELL = re.compile(r" {1,2}\|[ \t]{0,9}\n[ \t]{0,9}\|[ ]{1,60}\| ")
 _ESCAPES = re.compile(r"\\+(?:[ntr](?=[^a-z]|nvidia|exec)|#012)?|#012")
 _QUOTES = str.maketrans("\u201c\u201d\u201e\u2018\u2019\u201a`\u00a0", "\"\"\"'''' ")
 #: What a pattern has besides plain text: groups, sets, classes, anchors, and whatever may repeat or be left out.
@@ -51,7 +53,8 @@ class Found:
 
 def normal(text: str, *, joined: bool = False) -> str:
     """Return ``text`` in the form that patterns are written for. ``joined``: line breaks may be within words."""
-    text = _QUOTED.sub("", _ANSI.sub("", text[:MOST])).translate(_QUOTES)
+    text = _ANSI.sub("", text[:MOST])
+    text = _QUOTED.sub("", _CELL.sub("", text) if joined else text).translate(_QUOTES)
     text = "".join(line.strip() for line in text.split("\n")) if joined else text
     return " ".join(_ESCAPES.sub(lambda match: " " if len(match[0].strip("\\")) else "", text).lower().split())
 
