@@ -103,7 +103,19 @@ def _batches(run: Run) -> list[str]:
     shown = [f"{number}: {hostlist(batch)}" for number, batch in enumerate(run.batches[:_MOST_BATCHES], 1)]
     more = len(run.batches) - _MOST_BATCHES
     hosts = "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
-    return [f"in {len(run.batches)} batches, one after another", *labelled("hosts", hosts, "  "), *budget]
+    return [
+        f"in {len(run.batches)} batches, one after another{_when(run)}",
+        *labelled("hosts", hosts, "  "),
+        *budget,
+    ]
+
+
+def _when(run: Run) -> str:
+    """Say that batches are those of a maintenance window, which is closed now."""
+    from gpuready.contract.permission import FOR_WINDOW  # a plan has it already
+
+    waits = any(each.pending_reason.startswith(FOR_WINDOW) for host in run.hosts for each in host.components)
+    return ", when the maintenance window opens" if waits else ""
 
 
 def _classes(block: DiffBlock) -> list[str]:
