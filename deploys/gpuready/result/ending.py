@@ -107,8 +107,8 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     if run.shard is not None and not run.hosts and run.error is None:
         return f"{paint('green', 'OK')}: nothing to do, {run.shard} has no host{_left(run)}"
     if tally := run.part.tally(run):
-        good = paint("green", "OK") if not code else paint("red", "NOT OK")
-        return f"{good}: {tally}{_left(run)}" + (f"; exit {code} ({meaning(code, run.verb)})" if code else "")
+        good = paint("red", "NOT OK: ") if code else paint("green", "OK: ") if run.part.well(run) else ""
+        return f"{good}{tally}{_left(run)}" + (f"; exit {code} ({meaning(code, run.verb)})" if code else "")
     if run.refused_by_user:
         why = f" ({meaning(code, run.verb)})" if code != 7 else ""
         return f"{paint('yellow', 'nothing was changed: you answered no')}; {_tally(run)}; exit {code}{why}"

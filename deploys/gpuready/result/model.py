@@ -514,6 +514,10 @@ class VerbPart:
         """What the last line counts instead of outcomes, levels and checks."""
         return ""
 
+    def well(self, run: Run) -> bool:
+        """Whether the last line says OK if the exit code is 0 and :meth:`tally` counts."""
+        return True
+
     def proof(self, run: Run) -> str:
         """What the last line counts instead of GPU checks."""
         return ""

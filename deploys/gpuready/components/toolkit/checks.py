@@ -58,7 +58,7 @@ CHECKS = (
         Level.effective,
         "The command that answers is not the one of the packages: an old copy earlier on PATH, or a half-done upgrade.",
         'command -v nvidia-ctk; nvidia-ctk --version; dpkg -S "$(command -v nvidia-ctk)"',
-        "apply; remove a copy in /usr/local/bin",
+        "gpuready apply; remove a copy in /usr/local/bin",
         _version,
         component="toolkit",
     ),
