@@ -27,6 +27,7 @@ def test_a_result_is_the_document_as_objects(tmp_path: Path) -> None:
     assert host.outcome == "would_change" and result.hosts["other"].outcome == "skipped"
     (count,) = [check for check in host.checks if check.id == "gpu.count"]
     assert isinstance(count, CheckResult) and (count.status, count.summary) == ("fail", "1 of 8 GPUs seen")
+    assert len(repr(result)) < 3000 and "would_change" in repr(result)  # it is printed in a terminal
     written = tmp_path / "gpuready.json"
     gpuready("verify", "-i", hosts, "--state", state, "--output", f"json:{written}")
     again = read(written)

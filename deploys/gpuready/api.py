@@ -9,7 +9,7 @@ import json
 import signal
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ class Result:
     """All that is not about a single host."""
     hosts: dict[str, Host]
     """The hosts by name; unmanaged ones last."""
-    document: dict[str, Any]
+    document: dict[str, Any] = field(repr=False)
     """The document itself, also with what only some commands add."""
 
 

@@ -65,6 +65,14 @@ def test_an_answer_that_depends_on_the_gpu_says_so(exits: Exits) -> None:
     assert (same["verdict"], same["certain"], same["notes"]) == ("NEEDS_DRIVER", True, [])
 
 
+def test_each_question_mark_has_its_reason(exits: Exits) -> None:
+    asked = ["compat", "--driver", "470.57.02", "--gpu", "RTX4000", "--image-cuda", "12.4"]
+    why = "the tables do not know the GPU 'RTX4000': it may need a newer driver or CUDA"
+    assert exits(3, *asked).out.count(f"-> NATIVE? ({why})\n") == 2
+    (first, *_) = exits(3, *asked, "--output", "json").document["image"]["fixes"]
+    assert (first["certain"], first["doubt"]) == (False, why)
+
+
 def test_a_branch_whose_releases_agree(exits: Exits) -> None:
     asked = ["compat", "--driver", "535", "--gpu", "NVIDIA A10", "--image-cuda", "12.4"]
     image = exits(0, *asked, "--output", "json").document["image"]

@@ -147,7 +147,23 @@ def test_what_was_shown_before_the_question_is_not_shown_again(
         told = exits(7, "apply", "-i", hosts, "--color", "never")
         assert told.err.count("docker.live-restore: ") == 1
         assert told.out.count("docker.live-restore: ") == (0 if terminal else 1)
-        assert told.out.endswith("\nnothing was changed: declined; 1 host: 1 declined; exit 7\n")
+        last = "nothing was changed: you answered no; 1 host: 1 declined; exit 7\n"
+        assert told.out == last if terminal else told.out.endswith(f"\n{last}")
+        assert told.err.count("nothing was changed") == 0 and "next:" not in told.err
+
+
+def test_remove_speaks_of_removing(
+    hosts: str, played: Played, answer: Answer, exits: Exits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played(differing)
+    answer(False)
+    asked = Mock(return_value=False)
+    monkeypatch.setattr(click, "confirm", asked)
+    told = exits(7, "remove", "-i", hosts, "--color", "never")
+    assert asked.call_args.args == ("Remove gpuready's changes from 1 host?",)
+    assert "\nplan of remove: 1 host" in told.err
+    dry = exits(0, "remove", "-i", hosts, "--dry-run", "--color", "never").out
+    assert dry.startswith("plan of remove: 1 host") and f"next:    gpuready remove -i {hosts}\n" in dry
 
 
 def test_ctrl_c_at_the_question(hosts: str, played: Played, answer: Answer, exits: Exits) -> None:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import termios
 import threading
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -21,7 +22,8 @@ from rich.live import Live
 
 from gpuready.cli.output import Target, deliver, use_color
 from gpuready.cli.progress import HEARTBEAT, Plain, Terminal
-from tests.report.test_report_runs import sample
+from gpuready.result.model import CheckResult
+from tests.report.test_report_runs import LDCACHE, NO_RUNTIME, UNSEEN, host, sample
 
 
 def test_plain_progress_is_a_line_a_change_and_a_heartbeat() -> None:
@@ -49,6 +51,26 @@ def test_plain_progress_is_a_line_a_change_and_a_heartbeat() -> None:
         "[  61.5 s] gpu01  still apply, for 60 s",
     ]
     assert HEARTBEAT == 30
+
+
+@pytest.mark.parametrize(
+    ("outcome", "checks", "word", "state"),
+    [
+        ("ok", (LDCACHE,), "ok", "ok"),
+        ("ok", (NO_RUNTIME, UNSEEN), "ok, but 1 check failed", "not ok"),
+        ("changed", (NO_RUNTIME, NO_RUNTIME), "changed, but 2 checks failed", "not ok"),
+        ("ok", (UNSEEN,), "ok, but 1 check unknown", "not ok"),
+        ("ok", (replace(UNSEEN, advisory=True),), "ok", "ok"),
+        ("pending", (NO_RUNTIME,), "pending", "pending"),
+    ],
+)
+def test_progress_does_not_call_a_host_ok_whose_checks_fail(
+    outcome: str, checks: tuple[CheckResult, ...], word: str, state: str
+) -> None:
+    ended = host("gpu01", outcome, checks=checks)
+    terminal = Terminal(None, ["gpu01", "gpu02"])  # type: ignore[arg-type]
+    terminal.report("gpu01", ended.word)
+    assert ended.word == word and terminal.lines() == [f"1 {state}, 1 waiting; 2 hosts"]
 
 
 def test_a_log_line_stays_above_the_live_ones() -> None:

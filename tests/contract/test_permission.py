@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gpuready.base import window
 from gpuready.base.errors import UnreachableError
 from gpuready.base.step import Step, Steps
 from gpuready.components.driver.component import Driver
@@ -17,7 +18,7 @@ from gpuready.contract.permission import permission, permissions
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Container, Docker, NodeState, Package
 from gpuready.result.model import ComponentResult, Error, HostResult
-from gpuready.run.evaluate import attempted, look_back
+from gpuready.run.evaluate import attempted, compared, look_back
 
 TRAIN = Container(id="1", name="train", image="registry:5000/team/pytorch:2.9", gpu=True)
 BUSY, FREE = NodeState(docker=Docker(containers=(TRAIN,))), NodeState(docker=Docker())
@@ -144,6 +145,20 @@ def test_outside_of_the_window_no_restart_reboot_or_drain_begins(
 ) -> None:
     found = permission(item, Plan((item,), maintenance(**values), state), Disruption.reboot, now)
     assert found.diff == permitted and waits in found.pending and bool(waits) == bool(found.pending)
+    if waits == CLOSED:
+        assert permission(item, Plan((item,), maintenance(**values), state), Disruption.reboot, None).diff == ALL
+
+
+@pytest.mark.parametrize(("verb", "disturbed"), [("plan", True), ("apply", False)])
+def test_a_plan_has_the_batches_and_drains_of_the_window(
+    verb: str, disturbed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window, "now", lambda: DAY)
+    spec = NodeSpec.model_validate({"hardware": {"gpus": "none"}, "maintenance": WINDOW | DRAINED})
+    result = HostResult("n1")
+    compared(result, Plan((Engine(),), spec, FREE), Disruption.restart, verb=verb)
+    assert result.disturbed == disturbed and any("drained first" in note for note in result.notes) == disturbed
+    assert result.components[0].pending_reason == CLOSED  # apply decides by the time at which it runs
 
 
 def test_what_comes_first_and_waits_holds_up_the_rest() -> None:

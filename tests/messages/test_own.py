@@ -19,7 +19,7 @@ from gpuready.result.exitcode import MEANING
 from gpuready.result.model import OUTCOMES
 from tests.command import Exits, gpuready
 
-WORDS = [*OUTCOMES, *STATUSES, *(item.name for item in Disruption), *(item.name for item in Level)]
+WORDS = ["ledger", "drift", *OUTCOMES, *STATUSES, *(item.name for item in Disruption), *(item.name for item in Level)]
 
 
 def pipe(text: str, monkeypatch: pytest.MonkeyPatch) -> None:

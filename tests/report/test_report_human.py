@@ -12,6 +12,7 @@ from gpuready.base.host_list import hostlist
 from gpuready.catalogue import BY_ID
 from gpuready.contract.check import fail
 from gpuready.contract.compare import Comparison
+from gpuready.contract.permission import FOR_WINDOW
 from gpuready.inventory.groups import Graph
 from gpuready.inventory.patterns import select
 from gpuready.result.exitcode import exit_code
@@ -80,6 +81,15 @@ def test_the_next_command_has_the_options_of_this_one_and_no_mask() -> None:
     assert "again:   --limit gpu03 instead of --limit 'gpu0[1-3]' --limit '!gpu07'\n" in told
     made.choice = "-i hosts.yaml -e ansible_become_password=env:GPUREADY_SUDO"
     assert "next:" not in human(made, 0)
+
+
+@pytest.mark.parametrize(("reason", "says"), [("until idle: x", ""), (f"{FOR_WINDOW} Sat", ", when the maintenance")])
+def test_batches_of_a_closed_window_say_so(reason: str, says: str) -> None:
+    made = run("plan", differing("gpu01"), differing("gpu02"))
+    made.batches = [("gpu01",), ("gpu02",)]
+    made.hosts[1].components[0].pending_reason = reason
+    (line,) = [line for line in human(made, 0).splitlines() if line.startswith("in 2 batches")]
+    assert line == "in 2 batches, one after another" + (f"{says} window opens" if says else "")
 
 
 def test_after_a_confirmed_plan_the_differences_are_not_shown_again() -> None:

@@ -121,11 +121,12 @@ def _ask_first(wanted: Request, act: Act) -> Run:
         planned.verb = wanted.verb
         planned.conclude()
         return planned
-    from gpuready.result.human import human
+    from gpuready.result.human import preview
 
-    say(human(planned, 0, color=use_color(wanted.color, sys.stderr)), err=True)
+    say(preview(planned, color=use_color(wanted.color, sys.stderr)), err=True)
+    what = "Remove gpuready's changes from" if planned.removing else "Change"
     try:
-        if click.confirm(f"Change {count(len(changing), 'host')}?", err=True):
+        if click.confirm(f"{what} {count(len(changing), 'host')}?", err=True):
             run = act(wanted)
             run.diff_shown = sys.stdout.isatty()
             return run

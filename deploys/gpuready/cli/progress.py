@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from gpuready.base.host_list import hostlist
 from gpuready.cli.sink import complain
 from gpuready.result.mask import mask_text
-from gpuready.result.model import OUTCOMES
+from gpuready.result.model import OUTCOMES, ended
 from gpuready.result.text import count, cut, one_line, printable
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _MOST_LINES = 20
 _AROUND = ("connect", "lock")
 _WAITING = "waiting"
 #: Hosts that nothing is done on now, those that somebody should look at first.
-_IDLE = (*sorted(OUTCOMES, key=lambda outcome: outcome not in ("failed", "unreachable", "pending")), _WAITING)
+_IDLE = (*dict.fromkeys(("failed", "unreachable", "not ok", "pending", *OUTCOMES)), _WAITING)
 _WORDS = {"would_change": "differs", "not_attempted": "not attempted"}
 
 
@@ -63,7 +63,7 @@ class Plain:
         busy: dict[str, list[str]] = {}
         longest: dict[str, float] = {}
         for host, (what, since) in self._now.items():
-            if what not in OUTCOMES and now - since >= HEARTBEAT:
+            if not ended(what) and now - since >= HEARTBEAT:
                 busy.setdefault(what, []).append(host)
                 longest[what] = max(longest.get(what, 0.0), now - since)
         for what, hosts in busy.items():
@@ -106,7 +106,7 @@ class Terminal:
     def lines(self, width: int = 80, height: int = 24) -> list[str]:
         """What a screen of this size shows now."""
         now = self._clock()
-        busy = sorted((since, host, what) for host, (what, since) in self._now.items() if what not in _IDLE)
+        busy = sorted((since, host, what) for host, (what, since) in self._now.items() if not _state(what))
         room = max(1, min(_MOST_LINES, height - 3))  # two lines count, and one stays for the cursor
         shown, more = busy[:room], busy[room:]
         longest = min(max((len(host) for _, host, _ in shown), default=0), width // 2)
@@ -118,12 +118,16 @@ class Terminal:
         if more:
             steps = Counter(what for _, _, what in more).most_common()
             lines.append(cut(f"{len(more)} more at work: {_counted(steps)}", width - 1))
-        done = Counter(what for what, _ in self._now.values() if what in _IDLE)
+        done = Counter(state for what, _ in self._now.values() if (state := _state(what)))
         working = [("at work", len(busy))] if busy else []
         states = [*working, *((_WORDS.get(what, what), done[what]) for what in _IDLE if what in done)]
         if len(self._now) > len(shown):
             lines.append(cut(f"{_counted(states)}; {count(len(self._now), 'host')}", width - 1))
         return lines
+
+
+def _state(what: str) -> str:
+    return what if what == _WAITING else ended(what)
 
 
 def _counted(found: Iterable[tuple[str, int]]) -> str:

@@ -17,6 +17,9 @@ from gpuready.contract.component import Change, Component, Disruption
 from gpuready.contract.ignored_containers import counted
 from gpuready.model.spec import NodeSpec
 
+#: How a reason to wait for the window begins.
+FOR_WINDOW = "for the maintenance window, which opens"
+
 
 @dataclass(frozen=True)
 class Permission:
@@ -37,9 +40,12 @@ class Permission:
 
 
 def permission(
-    item: Component, plan: Plan, allowed: Disruption, now: datetime, unfinished: Collection[str] = ()
+    item: Component, plan: Plan, allowed: Disruption, now: datetime | None, unfinished: Collection[str] = ()
 ) -> Permission:
-    """Decide on one component. ``unfinished``: earlier ones that failed or wait. ``allowed``: --allow-disruption."""
+    """Decide on one component. ``unfinished``: earlier ones that failed or wait. ``allowed``: --allow-disruption.
+
+    Without ``now``, the maintenance window is open.
+    """
     blocked = [name for name in unfinished if name in item.requires] + _users(item, plan)
     if blocked:
         return Permission(pending=f"for {', '.join(blocked)}")
@@ -54,7 +60,7 @@ def permission(
     return found
 
 
-def permissions(plan: Plan, allowed: Disruption, now: datetime) -> dict[str, Permission]:
+def permissions(plan: Plan, allowed: Disruption, now: datetime | None) -> dict[str, Permission]:
     """Decide on all selected components with a difference; return the permissions by name, in order."""
     found: dict[str, Permission] = {}
     for item in plan.chosen:
@@ -76,7 +82,7 @@ def _policy(disruption: Disruption, spec: NodeSpec) -> str:
 
 
 def _pending(
-    disruption: Disruption, affected: tuple[str, ...], spec: NodeSpec, allowed: Disruption, now: datetime
+    disruption: Disruption, affected: tuple[str, ...], spec: NodeSpec, allowed: Disruption, now: datetime | None
 ) -> str:
     """Return why this must wait and how to permit it; empty if it may be done now."""
     if disruption == Disruption.reboot and (needs := _reboot_needs(spec, allowed)):
@@ -89,7 +95,7 @@ def _pending(
     if disruption == Disruption.restart and spec.maintenance.restart == "never":
         return "for permission: maintenance.restart is never; set it to idle or drained"
     drains = disruption >= Disruption.recreate and _policy(disruption, spec) == "drained"
-    if (drains or disruption >= Disruption.restart) and (closed := outside(spec, now)):
+    if now and (drains or disruption >= Disruption.restart) and (closed := outside(spec, now)):
         return closed
     if affected and disruption >= Disruption.recreate and not drains:
         change = f"this change (class {disruption.name})"
@@ -100,7 +106,7 @@ def _pending(
 def outside(spec: NodeSpec, now: datetime) -> str:
     """Return what a disruption waits for outside of the maintenance windows; empty inside of one."""
     opens = opening(spec.maintenance.window, now)
-    return f"for the maintenance window, which opens {opens} (maintenance.window)" if opens else ""
+    return f"{FOR_WINDOW} {opens} (maintenance.window)" if opens else ""
 
 
 def _reboot_needs(spec: NodeSpec, allowed: Disruption) -> str:

@@ -21,7 +21,8 @@ RUNS = ("NATIVE", "MINOR", "FORWARD")
 class Prediction:
     """``verdict`` is one of :data:`VERDICTS`. ``library`` is the image's libcuda if the program loads that one.
 
-    ``certain`` is false if the verdict depends on something unknown or undocumented; ``reason`` then says what.
+    ``certain`` is false if the verdict depends on something unknown or undocumented; the last of ``notes``, or
+    ``reason``, then says what.
     ``table``: the file in data/ that the verdict rests on, or ``note`` (the library's ELF note), or ``image`` (its own
     conditions).
     """
@@ -36,6 +37,11 @@ class Prediction:
     @property
     def runs(self) -> bool:
         return self.verdict in RUNS
+
+    @property
+    def doubt(self) -> str:
+        """Why it is not certain; empty: it is."""
+        return "" if self.certain else [self.reason, *(note for note in self.notes if note != MINOR_LIMITS)][-1]
 
 
 def predict(host: Host, image: Image) -> Prediction:
@@ -187,22 +193,22 @@ def _own(host: Host, image: Image) -> Prediction:
     has, cuda = tables.newest_cuda(host.driver), image.cuda
     name, wanted = driver(host.driver), f"CUDA {dotted(cuda)}"
     speaks = f"driver {name} supports CUDA {dotted(has)}"
+    sure = not tables.beyond(host.driver)
+    dated = tables.dated("branches")[0]
+    doubt = "" if sure else f"; driver branch {host.driver[0]} is newer than the tables of {dated}"
     if has >= cuda[:2]:
-        beyond = tables.beyond(host.driver)
-        doubt = f"; driver branch {host.driver[0]} is newer than the tables of {tables.dated('branches')[0]}"
-        text = f"{speaks}, which includes {wanted}{doubt if beyond else ''}"
-        return Prediction("NATIVE", not beyond, text, table="branches")
+        return Prediction("NATIVE", sure, f"{speaks}, which includes {wanted}{doubt}", table="branches")
     floor = tables.floors().get(cuda[0])
     if floor is not None and host.driver >= floor:
-        text = f"{speaks}; {wanted} runs on driver {driver(floor)} or newer (minor-version compatibility)"
-        return Prediction("MINOR", not tables.beyond(host.driver), text, None, (MINOR_LIMITS,), "branches")
+        text = f"{speaks}; {wanted} runs on driver {driver(floor)} or newer (minor-version compatibility){doubt}"
+        return Prediction("MINOR", sure, text, None, (MINOR_LIMITS,), "branches")
     if found := _by_entrypoint(host, image):
         return found
     own = tables.bundled_driver(cuda[:2])  # CUDA 11.0 came out before the floor of its major
     least = driver(min(floor, own) if floor else tables.bundled_driver(cuda))
-    text = f"{speaks}, but {wanted} needs driver {least} or newer: CUDA error 35, driver version is insufficient"
+    text = f"{speaks}, but {wanted} needs driver {least} or newer: CUDA error 35, driver version is insufficient{doubt}"
     table = "toolkits" if floor is None or own < floor else "branches"
-    return Prediction("NEEDS_DRIVER", not tables.beyond(host.driver), text, table=table)
+    return Prediction("NEEDS_DRIVER", sure, text, table=table)
 
 
 MINOR_LIMITS = "compiling PTX at run time may fail with error 222; calls that are newer than the driver fail with 36"

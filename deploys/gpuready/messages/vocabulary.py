@@ -114,8 +114,22 @@ _ANSWERS = {
     "REFUSED": ("NVIDIA_REQUIRE_CUDA of the image prevents the start of the container.", _OTHER_IMAGE),
     "NO_CODE": ("CUDA fails with error 209: the image's CUDA has no code for the GPU any more.", _OTHER_IMAGE),
 }  # fmt: skip
+#: Words of the documentation.
+_WORDS = {
+    "ledger": ("The list of what gpuready changed on a node, and of the originals: /var/lib/gpuready on the node. remove "
+               "follows it.", "gpuready remove --dry-run shows what it holds; do not edit it"),
+    "spec": ("The state that you want of a node: the values of gpuready: in the inventory, and the defaults.",
+             "gpuready inventory shows each value and its file; gpuready explain KEY says what a key means"),
+    "probe": ("The one script that reads a node. It changes nothing.", ""),
+    "drift": ("A node that matched its spec differs again: somebody else changed it, or its spec.",
+              "gpuready plan shows the difference; gpuready apply closes it"),
+    "affected": ("What a change disturbs: containers, processes or jobs.",
+                 "gpuready plan names them; maintenance in the spec says what may be disturbed"),
+    "drain": ("Move work away from a node before a disruption.", "maintenance.drain in the spec says how"),
+}  # fmt: skip
 
 _KINDS = {
+    "a word of gpuready": (tuple(_WORDS), _WORDS),
     "an answer of compat": (tuple(each for each in VERDICTS if "ERROR" not in each), _ANSWERS),
     "an outcome of a host": (OUTCOMES, _OUTCOMES),
     "what became of a component": (tuple(_COMPONENTS), _COMPONENTS),

@@ -82,8 +82,8 @@ def next_lines(run: Run) -> list[str]:
     if run.recorded or run.interrupted or not run.choice:
         return []
     following = ""
-    if run.verb == "plan" and not run.removing and any(host.outcome == "would_change" for host in run.hosts):
-        following = "apply"
+    if run.verb == "plan" and any(host.outcome == "would_change" for host in run.hosts):
+        following = "remove" if run.removing else "apply"
     elif run.verb == "apply" and any(host.outcome == "changed" for host in run.hosts):
         following = "verify"
     elif run.verb == "verify" and any(host.outcome == "would_change" for host in run.hosts):
@@ -107,11 +107,11 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     if run.shard is not None and not run.hosts and run.error is None:
         return f"{paint('green', 'OK')}: nothing to do, {run.shard} has no host{_left(run)}"
     if tally := run.part.tally(run):
-        good = paint("green", "OK") if not code else paint("red", "NOT OK")
-        return f"{good}: {tally}{_left(run)}" + (f"; exit {code} ({meaning(code, run.verb)})" if code else "")
+        good = paint("red", "NOT OK: ") if code else paint("green", "OK: ") if run.part.well(run) else ""
+        return f"{good}{tally}{_left(run)}" + (f"; exit {code} ({meaning(code, run.verb)})" if code else "")
     if run.refused_by_user:
         why = f" ({meaning(code, run.verb)})" if code != 7 else ""
-        return f"{paint('yellow', 'nothing was changed: declined')}; {_tally(run)}; exit {code}{why}"
+        return f"{paint('yellow', 'nothing was changed: you answered no')}; {_tally(run)}; exit {code}{why}"
     reached = f"level {run.level}" if run.level is not None else "no level reached"
     checks = run.part.proof(run) or _gpu_words(run)
     judged = f"; {reached}, {checks}" if run.part.of_spec else ""

@@ -3,7 +3,7 @@
 What many hosts share is shown once. Passed checks are only counted. Every colour repeats a word.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gpuready.base.host_list import hostlist
 from gpuready.contract.check import DECIDE, UNDECIDED
@@ -41,32 +41,45 @@ _STATUS = {"fail": "red", "unknown": "yellow", "warn": "yellow"}
 def human(run: Run, code: int, *, color: bool = False) -> str:
     """The whole report, ending in a newline; it is for :func:`gpuready.result.text.printable`."""
     paint = Painter(color)
+    if run.refused_by_user and run.diff_shown:  # the user has just read the rest
+        return page([[ending(run, code, paint)]])
+    hosts, following = _host_lines(run, paint), next_lines(run)
     few = len(run.hosts) <= MOST_HOSTS  # the summary of many fills the screen to its end
-    head = run.part.headline(run) or _headline(run)
-    parts = [
-        [head],
-        _errors(run, paint),
-        *(() if run.refused_by_user and run.diff_shown else _diffs(run, paint)),
-        _batches(run),
-    ]
+    return page([
+        *_findings(run, paint), *([hosts, following] if few else [following, hosts]), [ending(run, code, paint)]
+    ])  # fmt: skip
+
+
+def preview(run: Run, *, color: bool = False) -> str:
+    """A plan above the question whether to do it: the report without its last lines."""
+    paint = Painter(color)
+    return page([*_findings(run, paint), _host_lines(run, paint)])
+
+
+def _host_lines(run: Run, paint: Painter) -> list[str]:
+    return host_lines(run, paint) if len(run.hosts) <= MOST_HOSTS else summary_lines(run, paint)
+
+
+def _findings(run: Run, paint: Painter) -> Iterator[Iterable[str]]:
+    yield [run.part.headline(run) or _headline(run)]
+    yield _errors(run, paint)
+    yield from _diffs(run, paint)
+    yield _batches(run)
     if not run.part.own_verdicts:
         caused = effects(run)
-        parts += [_verdict(check, hosts, caused.get(check, {}), paint) for check, hosts in verdict_blocks(run).items()]
-        parts += [consequence_lines(run, paint)]
-    parts += [
-        *run.part.blocks(run, paint),
-        note_lines(run),
-        skipped_lines(run, paint),
-        *([host_lines(run, paint), next_lines(run)] if few else [next_lines(run), summary_lines(run, paint)]),
-        [ending(run, code, paint)],
-    ]
-    return page(parts)
+        for check, hosts in verdict_blocks(run).items():
+            yield _verdict(check, hosts, caused.get(check, {}), paint)
+        yield consequence_lines(run, paint)
+    yield from run.part.blocks(run, paint)
+    yield note_lines(run)
+    yield skipped_lines(run, paint)
 
 
 def _headline(run: Run) -> str:
     source = f" of {run.shown_source}" if run.source else ""
     looked = sum(host.probed for host in run.hosts)
-    return f"{run.verb}: {count(len(run.hosts), 'host')}{source}, {looked} probed, {run.seconds:.1f} s"
+    verb = "plan of remove" if run.removing and run.verb == "plan" else run.verb
+    return f"{verb}: {count(len(run.hosts), 'host')}{source}, {looked} probed, {run.seconds:.1f} s"
 
 
 def _errors(run: Run, paint: Painter) -> list[str]:
@@ -103,7 +116,19 @@ def _batches(run: Run) -> list[str]:
     shown = [f"{number}: {hostlist(batch)}" for number, batch in enumerate(run.batches[:_MOST_BATCHES], 1)]
     more = len(run.batches) - _MOST_BATCHES
     hosts = "; ".join(shown) + (f"; and {more} more" if more > 0 else "")
-    return [f"in {len(run.batches)} batches, one after another", *labelled("hosts", hosts, "  "), *budget]
+    return [
+        f"in {len(run.batches)} batches, one after another{_when(run)}",
+        *labelled("hosts", hosts, "  "),
+        *budget,
+    ]
+
+
+def _when(run: Run) -> str:
+    """Say that batches are those of a maintenance window, which is closed now."""
+    from gpuready.contract.permission import FOR_WINDOW  # a plan has it already
+
+    waits = any(each.pending_reason.startswith(FOR_WINDOW) for host in run.hosts for each in host.components)
+    return ", when the maintenance window opens" if waits else ""
 
 
 def _classes(block: DiffBlock) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -302,9 +303,9 @@ class Host(Part):
     """Its reboot, if it was rebooted."""
     earlier: str | None = field(default=None, metadata=OPTIONAL)
     """apply --resume: when an earlier run ended this host, UTC; this run did not connect to it."""
-    components: list[ComponentResult] = field(default_factory=list)
+    components: list[ComponentResult] = field(default_factory=list, repr=False)
     """What was compared, in the order in which components run."""
-    checks: list[CheckResult] = field(default_factory=list)
+    checks: list[CheckResult] = field(default_factory=list, repr=False)
     """What was judged."""
     spec: str | None = field(default=None, metadata=OPTIONAL)
     """The SHA-256 of its spec, as the node's record has it; omitted: the node was not read."""
@@ -346,6 +347,15 @@ class HostResult(Host):
     state: NodeState | None = None
     disturbed: bool = False
 
+    @property
+    def word(self) -> str:
+        """Its outcome for the progress: ``ok``, or ``ok, but 1 check failed``. See :func:`ended`."""
+        found = Counter(check.status for check in self.checks if not (check.status == "unknown" and check.advisory))
+        bad = next((status for status in ("fail", "unknown") if found[status]), "")
+        if not bad or self.outcome not in ("ok", "changed"):
+            return self.outcome
+        return f"{self.outcome}, but {count(found[bad], 'check')} {'failed' if bad == 'fail' else bad}"
+
     def saw_reboot(self, before: str, after: str, seconds: float) -> None:
         """It was rebooted; the boot_ids prove it."""
         self.reboot = Reboot(before, after, round(seconds, 1))
@@ -382,6 +392,12 @@ class HostResult(Host):
         """The node as it was read last."""
         self.state, self.probed, self.examined = state, True, bool(state.active)
         self.xids, self.facts = Xids.of(state), NodeFacts.of(state)
+
+
+def ended(word: str) -> str:
+    """Return the outcome in a host's progress, ``not ok`` for one with bad checks; empty: it is a step."""
+    outcome, but, _ = word.partition(", but ")
+    return "" if outcome not in OUTCOMES else "not ok" if but else outcome
 
 
 @dataclass(frozen=True)
@@ -500,6 +516,10 @@ class VerbPart:
         """What the last line counts instead of outcomes, levels and checks."""
         return ""
 
+    def well(self, run: Run) -> bool:
+        """Whether the last line says OK if the exit code is 0 and :meth:`tally` counts."""
+        return True
+
     def proof(self, run: Run) -> str:
         """What the last line counts instead of GPU checks."""
         return ""
@@ -566,10 +586,10 @@ class Run(Summary):
     """
 
     verb: str
-    hosts: list[HostResult] = field(default_factory=list)
-    parts: dict[str, Any] = field(default_factory=dict)
-    unmanaged: list[HostResult] = field(default_factory=list)
-    part: VerbPart = NO_PART
+    hosts: list[HostResult] = field(default_factory=list, repr=False)
+    parts: dict[str, Any] = field(default_factory=dict, repr=False)
+    unmanaged: list[HostResult] = field(default_factory=list, repr=False)
+    part: VerbPart = field(default=NO_PART, repr=False)
     how_to_manage: str = ""
     diff_shown: bool = False
     removing: bool = False

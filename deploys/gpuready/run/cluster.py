@@ -32,7 +32,7 @@ from gpuready.contract.rollout import Rollout
 from gpuready.inventory.secrets import used_references
 from gpuready.inventory.source_values import Located
 from gpuready.operations.events import Event
-from gpuready.result.model import FINISHED, OUTCOMES, HostResult, Run, shared
+from gpuready.result.model import FINISHED, HostResult, Run, ended, shared
 from gpuready.run.access import Access, Chunk, Work, Workers
 from gpuready.run.evaluate import plan_batches
 from gpuready.run.follow import NOT_BEGUN, follow, still_running
@@ -225,7 +225,7 @@ class Cluster:
         """Let the chunks finish what has begun on nodes."""
         signal.signal(signal.SIGHUP, signal.SIG_IGN)  # operations/interrupts.py says why
         doing = {name: self._doing[name] for chunk in waiting.values() for name in chunk if name in self._doing}
-        self.log(still_running({name: what for name, what in doing.items() if what not in OUTCOMES}))
+        self.log(still_running({name: what for name, what in doing.items() if not ended(what)}))
         self._stop(signal.SIGINT)  # it waits for each worker
         self._collect(waiting)
 

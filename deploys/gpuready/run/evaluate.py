@@ -44,8 +44,10 @@ def compared(
         pause()
         found.append(plan[component])
     permitted = permissions(plan, allowed, window.now())
-    run.disturbed = any(each.disruptive for each in permitted.values())
-    if any(each.drains(spec) for each in permitted.values()):
+    # A plan shows the batches and drains of the maintenance window, also before it opens.
+    then = permissions(plan, allowed, None) if verb == "plan" and spec.maintenance.window else permitted
+    run.disturbed = any(each.disruptive for each in then.values())
+    if any(each.drains(spec) for each in then.values()):
         run.notes.append(f"the node is drained first, by {_drainer(spec.maintenance.drain)}")
     run.components = [
         ComponentResult.of(

@@ -162,7 +162,7 @@ class Fleet:
                 _let_go(host)
             if not self.remembers(result):
                 result.state = context(host).state = context(host).plan = None
-            self.progress(host.name, result.outcome)
+            self.progress(host.name, result.word)
             self.ended(result)
 
     @contextlib.contextmanager

@@ -23,6 +23,7 @@ from gpuready.base.facts import Facts
 from gpuready.base.files import open_file, reason, replace_file
 from gpuready.contract.node_record import spec_hash
 from gpuready.inventory.hosts import HostEntry
+from gpuready.model.spec import NodeSpec
 from gpuready.result.document import DocumentError, host_document, read_host
 from gpuready.result.exitcode import exit_code
 from gpuready.result.model import Error, HostResult, Run
@@ -30,10 +31,7 @@ from gpuready.result.model import Error, HostResult, Run
 FILE = "apply.jsonl"
 #: Exit codes of hosts that need no other attempt because something went wrong there.
 _NOT_FAILED = (0, 6, 7)
-_CUT_OFF = (
-    "an earlier run began to change this node and did not finish; this run checks it again, and brings it back into "
-    "service if gpuready drained it"
-)
+_AGAIN = "this run checks it again, and brings it back into service if gpuready drained it"
 
 
 class Asked(Facts):
@@ -121,7 +119,10 @@ class Journal:
 
     def _rest(self, entry: HostEntry, before: Entry | None, *, resume: bool, failed_only: bool) -> HostEntry | None:
         """Return the host, with notes, if it is left to do. Else store what it was, and return None."""
-        notes = [_CUT_OFF] if before is not None and before.begun else []
+        notes: list[str] = []
+        if before is not None and before.begun:
+            how = "changed this node, but did not end well there" if before.result else "did not finish this node"
+            notes = [f"an earlier run {how}; {_AGAIN}"]
         if before is not None and (resume or failed_only):
             changed = before.asked.changed(self._asked[entry.name])
             result = read_host(entry.name, before.result) if before.result is not None else None
@@ -131,6 +132,7 @@ class Journal:
                 return None
             if result is not None and not changed and (_ended_well(result) or (failed_only and not failed)):
                 result.earlier = before.time
+                result.notes = [f"in an earlier run: {note}" for note in result.notes]
                 result.notes.append("done by an earlier run; this one did not connect to it")
                 self.earlier[entry.name] = result
                 return None
@@ -177,7 +179,7 @@ class Journal:
 def _asked(entry: HostEntry, selected: frozenset[str] | None) -> Asked:
     at = entry.connection
     return Asked(
-        spec=spec_hash(entry.spec),
+        spec=spec_hash(entry.spec.model_copy(update={"maintenance": NodeSpec().maintenance})),
         components=tuple(sorted(selected or ())),
         gpuready=__version__,
         address=f"{at.address}:{at.port or ''}",
@@ -185,7 +187,8 @@ def _asked(entry: HostEntry, selected: frozenset[str] | None) -> Asked:
 
 
 def _ended_well(host: HostResult) -> bool:
-    return host.outcome in ("ok", "changed") and exit_code(Run("apply", [host])) == 0
+    """Ask for what verify asks: a check that is unknown is open, although apply does not fail by it."""
+    return host.outcome in ("ok", "changed") and exit_code(Run("verify", [host])) == 0
 
 
 def _read(path: Path) -> dict[str, Entry]:

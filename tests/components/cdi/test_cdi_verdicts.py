@@ -1,6 +1,10 @@
 """Verdicts on CDI specs, and the engines that read them."""
 
+import pytest
+
+from gpuready.catalogue import BY_ID
 from gpuready.components.cdi.state import ENVIRONMENT
+from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Cri, Docker, Package
 from tests.components.containerd.test_containerd_verdicts import running
 from tests.components.docker.test_docker_verdicts import DAEMON, docker
@@ -127,3 +131,10 @@ def test_the_fix_for_what_others_own_points_to_them() -> None:
     stale = one("cdi.stale", state({"proc_version": "590.1.2"}, files=SPEC), IMAGE)
     twice = one("cdi.shadow", state(files={**SPEC, "/etc/cdi/x.yaml": file(H200_CDI)}), IMAGE)
     assert [found.remedy.partition(":")[0] for found in (stale, twice)] == ["change it there"] * 2
+
+
+@pytest.mark.parametrize(("cdi", "begin"), [("auto", "set runtimes.docker.cdi:"), (True, "gpuready apply restarts")])
+def test_a_setting_that_the_spec_has_is_not_asked_for_again(cdi: object, begin: str) -> None:
+    spec = NodeSpec.model_validate({"runtimes": {"docker": {"cdi": cdi}}})
+    of = holding('{"features": {"cdi": true}}', DAEMON, docker=docker())
+    assert BY_ID["docker.cdi"].verdict(spec, of).remedy.startswith(begin)

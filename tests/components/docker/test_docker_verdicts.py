@@ -2,6 +2,10 @@
 
 from typing import Any
 
+import pytest
+
+from gpuready.catalogue import BY_ID
+from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Docker, NodeState
 from tests.verdicts import (
     GPU,
@@ -87,3 +91,11 @@ def test_a_long_error_is_shortened_and_kept_whole_as_evidence() -> None:
     assert found.summary.endswith(CAUSE) and _WHERE not in found.summary and len(found.summary) < 400
     assert found.evidence == str(NESTED["out"]).strip()
     assert one("docker.smoke", state(docker=NVIDIA, active=answered("smoke", "no", 1)), SMOKE).evidence == ""
+
+
+@pytest.mark.parametrize(
+    ("of", "spec", "fix"),
+    [(having("dockerd"), {}, "systemctl start docker"), (state(), {"runtimes": {"docker": {}}}, "install: distro")],
+)
+def test_a_docker_that_does_not_answer_has_a_fix(of: NodeState, spec: dict[str, Any], fix: str) -> None:
+    assert fix in BY_ID["docker.runtime"].verdict(NodeSpec.model_validate(spec), of).remedy

@@ -192,9 +192,10 @@ def _docker(spec: NodeSpec, state: NodeState) -> Verdict:
         return passed(f"docker run --device {KIND}=all, specs from {', '.join(docker.cdi_spec_dirs)}")
     features = daemon_json(state.files).get("features")
     if isinstance(features, dict) and features.get("cdi") is True:
+        wish = "" if spec.runtimes.docker_settings.cdi is True else "set runtimes.docker.cdi: true in the spec, then "
         return warn(
             "features.cdi is set in daemon.json, but Docker was not restarted since then",
-            "set runtimes.docker.cdi: true in the spec; apply then restarts Docker when it is idle",
+            f"{wish}gpuready apply restarts Docker as soon as maintenance permits it",
         )
     return passed("CDI devices are off in Docker; runtimes.docker.cdi: true turns them on")
 

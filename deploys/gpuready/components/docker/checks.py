@@ -16,7 +16,13 @@ def _runtime(spec: NodeSpec, state: NodeState) -> Verdict:
         installed = "dockerd" in state.commands
         if not installed and not spec.runtimes.requires("docker"):
             return skip("no Docker on this node")
-        return unknown("Docker does not run" if installed else "the spec names Docker, but it is not installed")
+        if installed:
+            return unknown(
+                "Docker does not run", "systemctl start docker; journalctl -u docker -n 50 says why it stopped"
+            )
+        return unknown(
+            "the spec names Docker, but it is not installed", "runtimes: {docker: {install: distro}}, and apply"
+        )
     whose = owners.observed("runtime", spec, state, "docker")
     if "nvidia" not in engine.runtimes:
         if whose:
@@ -63,9 +69,9 @@ CHECKS = (
         "docker.runtime",
         "Docker knows the runtime nvidia",
         Level.effective,
-        "daemon.json names the runtime, but Docker has not read it, or reads another file.",
+        "Docker does not run; or daemon.json names the runtime, but Docker has not read it, or reads another file.",
         "docker info -f '{{json .Runtimes}} {{.DefaultRuntime}}'",
-        "gpuready apply; or systemctl reload docker, and read its journal",
+        "gpuready apply; systemctl start docker if it does not run, else systemctl reload docker; read its journal",
         _runtime,
         component="docker",
     ),

@@ -33,6 +33,8 @@ class Fix(Part):
     """The verdict after it."""
     certain: bool
     """That verdict is certain."""
+    doubt: str | None = field(default=None, metadata=OPTIONAL)
+    """Why it is not; omitted: it is."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class JudgedImage(Part):
             answer.remedy,
             (*(found.notes if found else ()), *answer.notes),
             driver(found.library.version) if found and found.library else None,
-            tuple(Fix(each.do, each.then.verdict, each.then.certain) for each in answer.fixes),
+            tuple(Fix(each.do, each.then.verdict, each.then.certain, each.then.doubt or None) for each in answer.fixes),
             answer.trace,
         )
 
@@ -184,7 +186,8 @@ def told(image: JudgedImage, paint: Painter, where: str = "") -> list[str]:
     lines = [f"{paint(_STYLE[image.runs], image.word)}  {where}{image.reason}"]
     lines += [f"  note:    {note}" for note in image.notes]
     lines += [
-        f"  {'fix:' if number == 1 else '    '}     {number}. {each.fix} -> {each.verdict}{'' if each.certain else '?'}"
+        f"  {'fix:' if number == 1 else '    '}     {number}. {each.fix} -> {each.verdict}"
+        + ("" if each.certain else f"? ({each.doubt})")
         for number, each in enumerate(image.fixes, 1)
     ]
     if image.verdict is None:

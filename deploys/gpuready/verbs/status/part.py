@@ -72,6 +72,10 @@ class StatusPart(VerbPart):
         words += [f"{count(left, 'node')} not compared"] if left else []
         return ", ".join(words)
 
+    def well(self, run: Run) -> bool:
+        """No node differs."""
+        return not any(each.differs or each.blocked for host in run.hosts if (each := host.parts.get("status")))
+
 
 PART = StatusPart(
     verb="status",
