@@ -66,7 +66,7 @@ USAGE: tuple[tuple[list[str], str], ...] = (
     (["apply", "-f", "5"], "fix:     --parallel NUMBER"),
     (["nccl", "--format", "env"], "fix:     --output FORMAT"),
     (["fabric"], "no inventory: -i is missing"),
-    (["fabric", "-i", "HOSTS"], "gpuready verify --level stress tests the GPUs of one host"),
+    (["fabric", "-i", "HOSTS"], "one host alone: --tests loopback, or gpuready verify --level stress"),
     (["fabric", "-i", "HOSTS", "--pairs", "some"], "--pairs some"),
     (["fabric", "-i", "HOSTS", "--tests", "rpign"], "did you mean 'rping'?"),
     (["plan", "-i", "HOSTS", "--output", "svg:x.svg"], "one of human, json, jsonl, junit"),

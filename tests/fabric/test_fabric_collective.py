@@ -31,6 +31,7 @@ from tests.verbs.render.test_kubernetes import node
 
 MIB = 1 << 20
 LIMITS = Thresholds()
+LIMITED = Thresholds(collective=0.1)
 #: nccl-tests' doc/PERFORMANCE.md: bus bandwidth is algorithm bandwidth times this, for n ranks.
 FACTORS = {"all_reduce": "2(n-1)/n", "all_gather": "(n-1)/n", "reduce_scatter": "(n-1)/n", "all_to_all": "(n-1)/n"}
 
@@ -309,6 +310,47 @@ def test_the_run_hands_the_racks_to_the_search() -> None:
     run_rounds(hosts, fabric, states, lambda meetings: None, run)
     assert fabric.search and [each.hosts for each in fabric.search.tried] == [("n1", "n3"), ("n2", "n4")]
     assert fabric.search.summary.endswith("look at what connects these racks")
+
+
+@pytest.mark.parametrize("fault", ["wrong", "failed", "slow"])
+@pytest.mark.parametrize("count", range(2, 17))
+def test_a_run_over_any_number_of_hosts_names_the_bad_one_within_the_bound(count: int, fault: str) -> None:
+    """A slow network is one only between hosts, so of two none is named. A wrong result and a hang are seen alone."""
+    names = tuple(f"n{number}" for number in range(1, count + 1))
+    states = {name: state(f"eth0 virtio_net 10.0.0.{number}/24") for number, name in enumerate(names, 1)}
+    spec = NO_GPUS.model_copy(update={"verify": NO_GPUS.verify.model_copy(update={"thresholds": LIMITED})})
+    entries = {name: SimpleNamespace(spec=spec, spread=None) for name in names}
+
+    def spoilt(part: Part, job: Sequence[Part], bad: str) -> Answer:
+        here = bad in [each.end.host for each in job]
+        if here and fault == "failed":  # the others time out, and it is ended
+            error = "[rank1]: RuntimeError: Timed out waiting 12000ms for recv\n"
+            ended = len(job) > 1 and part.end.host == bad
+            return Answer(None) if ended else answer(part.rank, error, rc=1, done=False)
+        if here and fault == "wrong":
+            return answer(part.rank, line(part.rank, wrong=1), done=False)
+        return answer(part.rank, timed(part.rank, 12.0 if here and len(job) > 1 else 0.12))
+
+    for bad in names:
+        results = {name: HostResult(name, outcome="ok") for name in names}
+        hosts = cast(Hosts, SimpleNamespace(entries=entries, results=results, progress=lambda *words: None))
+        fabric = FabricRun(Wanted(Pairing("ring"), ("collective",), 5))
+
+        def run(jobs: Sequence[Sequence[Part]], bad: str = bad) -> list[list[Answer]]:
+            busy = [part.end.host for job in jobs for part in job]
+            assert len(busy) == len(set(busy)), "no host is in two jobs at once"
+            return [[spoilt(part, job, bad) for part in job] for job in jobs]
+
+        run_rounds(hosts, fabric, states, lambda meetings: None, run)
+        search = fabric.search
+        assert search and fabric.fault == fault, fabric.findings
+        assert max(each.round for each in search.tried) <= search.most_rounds == bound(count)
+        unnamed = count == 2 and fault == "slow"
+        assert search.named == (() if unnamed else (bad,)), search
+        others = "fail" if count == 2 else "pass"  # of two, the other one passed only alone
+        assert {each.client.host: each.status for each in fabric.findings} == dict.fromkeys(names, others) | {
+            bad: "fail"
+        }
 
 
 def test_of_two_hosts_with_a_bad_network_between_them_none_is_named() -> None:

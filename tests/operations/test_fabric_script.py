@@ -44,6 +44,11 @@ def answer(python: Path, torch: str = WHO) -> dict[str, tuple[int, str]]:
         torch=torch, before=("A=1",), shell="",
         arguments=("7",), launcher=(), gloo=False, known=False,
     )  # fmt: skip
+    return records(script)
+
+
+def records(script: str) -> dict[str, tuple[int, str]]:
+    """The records of a script whose stdin stays open."""
     with subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         return Records(unmarked(process.stdout.read())).runs
@@ -81,6 +86,24 @@ def test_a_tool_that_survives_its_limit_does_not_hold_the_script(told: bool, lis
         finally:
             process.kill()
         assert Records(unmarked(process.stdout.read())).runs["tool"] == (137, "")
+
+
+@pytest.mark.parametrize("cpus", ["0", "", "4095"])
+def test_a_tool_runs_on_the_cpus_beside_its_device(cpus: str, tmp_path: Path) -> None:
+    """Without a usable list, as for soft RoCE, it runs anywhere."""
+    tool = tmp_path / "tool"
+    tool.write_text("#!/bin/sh\ngrep Cpus_allowed_list /proc/self/status\n", "utf-8")
+    tool.chmod(0o755)
+    (tmp_path / "device").mkdir()
+    (tmp_path / "device/local_cpulist").write_text(f"{cpus}\n", "utf-8")
+    script = resources.script(
+        "fabric/fabric", tool=str(tool), limit=20, port=18515, device="", number=0, netdev="lo", listens="", torch="",
+        before=(), shell="", arguments=(), launcher=(), gloo=False, known=False,
+    )  # fmt: skip
+    assert "DEVICE=/sys/class/net/$NETDEV" in script
+    script = script.replace("DEVICE=/sys/class/net/$NETDEV", f"DEVICE={tmp_path}")
+    anywhere = Path("/proc/self/status").read_text("utf-8").split("Cpus_allowed_list:")[1].split()[0]
+    assert records(script)["tool"] == (0, f"Cpus_allowed_list:\t{cpus if cpus == '0' else anywhere}\n")
 
 
 CUDA = """class cuda:

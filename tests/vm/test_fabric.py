@@ -91,6 +91,24 @@ def test_two_hosts_over_soft_roce(
     await_nothing_left(*roce)
 
 
+def test_each_port_of_one_host_by_itself(roce: tuple[VM, VM], gpuready: Gpuready, inventory: Inventories) -> None:
+    """The figure of one port, and the name of another one that is down."""
+    one = roce[0]
+    one.run("ip link add spare type dummy && ip address add 10.99.9.1/24 dev spare && ip link set spare up")
+    one.run("rdma link add rxe9 type rxe netdev spare && ip link set spare down")
+    try:
+        hosts = inventory([one])
+        result = gpuready("fabric", "--tests", "loopback", "--seconds", "1", inventory=hosts, timeout=400, code=3)
+    finally:
+        one.run("rdma link delete rxe9; ip link delete spare")
+    fine, down = sorted(findings(result, "loopback"), key=lambda each: str(each["client"]))
+    assert fine["client"] == fine["server"] and (fine["status"], down["status"]) == ("pass", "fail")
+    assert 0.001 < float(str(fine["value"])) < 100 and "(no limit: its line rate is unknown)" in str(fine["summary"])
+    assert "rxe9:1: its state is DOWN" in str(down["summary"])
+    assert result.checks("fail", host=one.name) == {"fabric.loopback"}
+    await_nothing_left(one)
+
+
 def test_lost_packets_are_a_failed_pair_that_says_what_both_ends_said(
     roce: tuple[VM, VM], gpuready: Gpuready, inventory: Inventories
 ) -> None:

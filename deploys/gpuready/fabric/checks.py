@@ -120,6 +120,18 @@ TCP_BW = _check(
     "switch port's speed, and the limit of the cloud's instance.",
     after=("fabric.ports", "fabric.tcp_connect"),
 )
+LOOPBACK = _check(
+    "loopback",
+    title="each RDMA port is as fast as the others of its node",
+    cause="ib_write_bw from a port of the node to the same port fails, or is slower than verify.thresholds.write_bw of "
+    "the median of the node's other ports of that line rate. The data stays in the NIC, so the cause is the NIC, its "
+    "firmware or its PCIe slot, not a cable or a switch.",
+    confirm="ib_write_bw -d DEV -i PORT -x GID -F --report_gbits -D 5, and in a second shell of the node the same with "
+    "127.0.0.1 at the end",
+    fix="Compare LnkSta and LnkCap of lspci -vv with those of the other NICs (width, speed), and MaxReadReq; look for "
+    "PCIe errors in dmesg and for another firmware in ethtool -i. Then reseat or replace the NIC.",
+    after=(),
+)
 TRAIN = _check(
     "train",
     title="all hosts train together, with the same loss and over the right network",
@@ -144,7 +156,7 @@ COLLECTIVE = _check(
 )
 TESTS = {
     check.id.removeprefix("fabric."): check
-    for check in (RPING, WRITE_BW, READ_LAT, NCCL, TCP_CONNECT, TCP_MTU, TCP_LAT, TCP_BW, TRAIN, COLLECTIVE)
+    for check in (RPING, WRITE_BW, READ_LAT, NCCL, TCP_CONNECT, TCP_MTU, TCP_LAT, TCP_BW, LOOPBACK, TRAIN, COLLECTIVE)
 }
 CHECKS = (PORTS, *TESTS.values())
 
@@ -152,15 +164,16 @@ CHECKS = (PORTS, *TESTS.values())
 def judge_host(fabric: FabricRun, host: str, spec: NodeSpec, today: date) -> list[Judged]:
     """Judge this host's part of the run. A pair that fails counts for both hosts."""
     verdicts = {PORTS: _ports(fabric, host)}
-    if fabric.wanted.only_together and verdicts[PORTS].status == "pass":
+    if not fabric.wanted.of_several or (fabric.wanted.without_pairs and verdicts[PORTS].status == "pass"):
         del verdicts[PORTS]  # no port was paired
-    for name in fabric.wanted.tests:
+    ran = [each.test for each in fabric.findings if each.client.host == host]  # also after a search
+    for name in dict.fromkeys((*fabric.wanted.tests, *ran)):
         verdicts[TESTS[name]] = _test([each for each in fabric.touching(host, name) if not each.blocked])
     return [Judged(check, waived(check, spec, host, today, verdict)) for check, verdict in verdicts.items()]
 
 
 def _ports(fabric: FabricRun, host: str) -> Verdict:
-    mine = [each for name in fabric.wanted.tests for each in fabric.touching(host, name)]
+    mine = [each for name in fabric.wanted.of_several for each in fabric.touching(host, name)]
     blocked = list(dict.fromkeys(each.summary for each in mine if each.blocked))
     if blocked:
         return fail("; ".join(blocked), PORTS.fix)

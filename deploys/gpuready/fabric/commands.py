@@ -26,7 +26,8 @@ class Test:
     """A test. ``listens``: what its server listens on, a TCP port (tcp) or the RDMA connection manager (cm).
 
     ``source``: the package with the tool. ``tcp``: it tests TCP. ``alone``: it needs no server. ``stays``: its server
-    does not end by itself. ``together``: it runs on all hosts at once, and only if the user names it.
+    does not end by itself. ``together``: it runs on all hosts at once. ``itself``: each port of a host writes to
+    itself. These two run only if the user names them, or after a search.
     """
 
     name: str
@@ -42,6 +43,12 @@ class Test:
     alone: bool = False
     stays: bool = False
     together: bool = False
+    itself: bool = False
+
+    @property
+    def of_pairs(self) -> bool:
+        """Whether it tests pairs of hosts."""
+        return not (self.together or self.itself)
 
 
 TESTS = {
@@ -63,6 +70,8 @@ TESTS = {
              "iputils-ping (Debian, Ubuntu) or iputils", "", False, tcp=True, alone=True),
         Test("tcp_bw", "tcp_bw: iperf3, eight streams", "Gbit/s", "iperf3", "iperf3", "tcp", True, True,
              tcp=True, stays=True),
+        Test("loopback", "loopback: ib_write_bw of a port to itself, average", "Gbit/s", "ib_write_bw",
+             "perftest (in the spec: rdma: {packages: [perftest]})", "tcp", True, itself=True),
         Test("train", "train: DDP training on all hosts at once", "samples/s", "python3",
              "torch for python3, or name another Python: verify: {torch: PYTHON}", "tcp", True, gpu=True,
              together=True),
@@ -73,7 +82,7 @@ TESTS = {
 }  # fmt: skip
 #: The names that stand for several tests, and the tests of a run that names none.
 GROUPS = {"tcp": tuple(name for name, test in TESTS.items() if test.tcp)}
-WITH_RDMA = tuple(name for name, test in TESTS.items() if not (test.tcp or test.together))
+WITH_RDMA = tuple(name for name, test in TESTS.items() if test.of_pairs and not test.tcp)
 WITHOUT_RDMA = (*GROUPS["tcp"], "nccl")
 
 
@@ -103,7 +112,7 @@ def program(test: Test, spec: NodeSpec) -> str:
 
 
 def commands(test: Test, server: End, client: End, seconds: int) -> tuple[Command, Command]:
-    """Return the commands of server and client. ``seconds``: how long write_bw measures."""
+    """Return the commands of server and client. ``seconds``: how long a bandwidth is measured."""
     if test.name == "rping":
         common = ("-C", str(PINGS), "-v", "-V", "-a", server.address)
         return (
@@ -116,15 +125,13 @@ def commands(test: Test, server: End, client: End, seconds: int) -> tuple[Comman
         return listener, Command(test, words, limit, ("LC_ALL=C",), script)
     if test.name == "nccl":
         return _nccl(test, server, 0, server), _nccl(test, client, 1, server)
-    how = (
-        ("-D", str(seconds), "-s", str(WRITE_SIZE))
-        if test.name == "write_bw"
-        else ("-n", str(READS), "-s", str(READ_SIZE))
-    )
-    limit = _CONNECT + (seconds if test.name == "write_bw" else _CONNECT)
-    family = ("--ipv6-addr",) if ":" in server.address else ()
+    reads = test.name == "read_lat"
+    how = ("-n", str(READS), "-s", str(READ_SIZE)) if reads else ("-D", str(seconds), "-s", str(WRITE_SIZE))
+    limit = _CONNECT + (_CONNECT if reads else seconds)
+    address = "127.0.0.1" if test.itself else server.address
+    family = ("--ipv6-addr",) if ":" in address else ()
     both = tuple((*_perftest(end), *how, *family) for end in (server, client))
-    return Command(test, both[0], limit + _CONNECT), Command(test, (*both[1], server.address), limit)
+    return Command(test, both[0], limit + _CONNECT), Command(test, (*both[1], address), limit)
 
 
 def _perftest(end: End) -> tuple[str, ...]:

@@ -35,9 +35,14 @@ class Wanted:
         return any(test.tcp for test in tests) and all(test.tcp or test.gpu for test in tests)
 
     @property
-    def only_together(self) -> bool:
+    def without_pairs(self) -> bool:
         """Whether the request tests no pairs."""
-        return all(TESTS[name].together for name in self.tests)
+        return not any(TESTS[name].of_pairs for name in self.tests)
+
+    @property
+    def of_several(self) -> tuple[str, ...]:
+        """The tests that need more than one host."""
+        return tuple(name for name in self.tests if not TESTS[name].itself)
 
 
 @dataclass
@@ -56,6 +61,8 @@ class FabricRun:
     """The collectives by size, over all hosts."""
     search: Search | None = None
     """The search for the host that is bad."""
+    fault: str = ""
+    """What it looked for (collective.Outcome)."""
     answers: list[list[Answer]] = field(default_factory=list)
     """What the hosts of each job answered that a part of the run was handed."""
 

@@ -123,7 +123,8 @@ class _Figure:
 def blocked(test: Test, server: End, client: End, obstacle: str) -> Finding:
     """Return the finding for a link that cannot be tested; ``obstacle`` names the port."""
     remedy = "gpuready explain fabric.ports"
-    return Finding(test.name, server, client, "fail", f"not tested: {obstacle}", remedy=remedy, blocked=True)
+    why = f"not tested: {obstacle}"
+    return Finding(test.name, server, client, "fail", why, remedy=remedy, blocked=not test.itself)
 
 
 def skipped(test: Test, server: End, client: End, why: str) -> Finding:
@@ -166,7 +167,7 @@ def found(
     proved = [
         proof
         for end, answer, each in zip((server, client), answers, moved, strict=True)
-        for proof in proofs(end, answer, each, nccl=test.name == "nccl")
+        for proof in ([] if test.itself else proofs(end, answer, each, nccl=test.name == "nccl"))
     ]
     limit, reason = _limit(test, server, client, answers, limits, write_bw)
     proof = "; ".join(each.text for each in proved)
@@ -180,7 +181,7 @@ def found(
     if limit is not None and (figure.value < limit if test.higher_is_better else figure.value > limit):
         side = "below" if test.higher_is_better else "above"
         return replace(measured, status="fail", summary=f"{shown}, {side} {limit:.4g} ({reason})", remedy=remedy)
-    if small := _small_packets(answers):
+    if test.of_pairs and (small := _small_packets(answers)):
         end = "; ".join(
             f"{each.host} {each.netdev or each.device}: {each.mtu or 'unknown'}" for each in (server, client)
         )
@@ -217,7 +218,7 @@ def _figure(test: Test, answers: tuple[Answer, Answer]) -> _Figure | None:
         seen = figures.pings(text)
         moved = seen, seen * commands.PING_SIZE
         return _Figure(float(seen), moved, moved) if seen == commands.PINGS else None
-    if test.name == "write_bw":
+    if test.name in ("write_bw", "loopback"):
         row = figures.bandwidth(text)
         total = row.size * row.iterations if row else 0  # zero if all is lost, though the exit status is 0
         size = figures.path_mtu(text)
@@ -287,6 +288,8 @@ def _limit(
     """Return the threshold in the test's unit, and where it comes from or why there is none."""
     if test.name == "rping":
         return None, "all came back"
+    if test.itself:
+        return None, "to itself"
     if test.name == "read_lat":
         return (limits.read_lat, "verify.thresholds.read_lat") if limits.read_lat else (None, "no limit set")
     if test.name == "nccl":

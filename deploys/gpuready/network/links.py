@@ -78,6 +78,12 @@ def links(server: str, of_server: Choices, client: str, of_client: Choices) -> t
     return found, alone
 
 
+def loops(host: str, choices: Choices) -> list[Link]:
+    """Return a link of each port of the fabric to itself; it needs no IP address."""
+    ports = [(_end(host, each), each) for each in _candidates(choices) if _meant(each)]
+    return [Link(end, end, f"{end}: {each.reason}" if isinstance(each, Refused) else "") for end, each in ports]
+
+
 def tcp_links(server: str, of_server: Wires, client: str, of_client: Wires) -> list[Link]:
     """Return the links over TCP: interfaces in one network, else by order; or one link that says what is missing."""
     sides = ((server, of_server), (client, of_client))

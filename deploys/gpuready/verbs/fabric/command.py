@@ -27,6 +27,7 @@ is then unknown (exit 3).
   gpuready fabric -i hosts.yaml --tests tcp              ports, MTU, latency, throughput
   gpuready fabric -i hosts.yaml --tests train            a DDP training on all hosts at once
   gpuready fabric -i hosts.yaml --tests collective       all-reduce and others on all GPUs; names the bad host
+  gpuready fabric -i hosts.yaml --limit gpu13 --tests loopback    each RDMA port of one host, without the network
 
 \b
 Tests, in this order by default:
@@ -34,6 +35,7 @@ Tests, in this order by default:
   without RDMA  tcp (tcp_connect, tcp_mtu, tcp_lat, tcp_bw), nccl
   if named      train: the script of gpuready example ddp
                 collective: all-reduce, all-gather, reduce-scatter, all-to-all by size
+                loopback: ib_write_bw of each port to itself; names the port that is slower than the others
 """
 
 
@@ -57,7 +59,8 @@ Tests, in this order by default:
     type=Number(1, 600),
     default=5,
     show_default=True,
-    help="Duration of write_bw and of both parts of tcp_bw, each per direction; also of train, and of each collective.",
+    help="Duration of write_bw and of both parts of tcp_bw, each per direction; also of train, of each collective, and "
+    "of loopback for each port.",
 )
 @click.option(
     "--seed",
@@ -73,12 +76,10 @@ def command(pairs: str, tests: str | None, seconds: int, seed: int | None, **giv
     way = pairing(pairs, random.SystemRandom().randrange(2**32) if seed is None else seed)
     named = [each for name in tests.split(",") for each in _named(name)] if tests is not None else WITH_RDMA
     wanted = request("fabric", **given)
-    if len(wanted.entries) < 2:
-        raise UsageError(
-            "fabric needs at least two hosts; one is chosen",
-            remedy="add a host, or widen --limit; gpuready verify --level stress tests the GPUs of one host",
-        )
     what = Wanted(way, tuple(dict.fromkeys(named)), seconds, automatic=tests is None)
+    if len(wanted.entries) < 2 and what.of_several:
+        remedy = "add a host, or widen --limit; one host alone: --tests loopback, or gpuready verify --level stress"
+        raise UsageError("fabric needs at least two hosts; one is chosen", remedy=remedy)
     work, divided = (f"gpuready.verbs.fabric.{module}:run_tests" for module in ("work", "divided"))
     return wanted.deliver(online(wanted, using=Work(work, {"wanted": what}, divided)))
 

@@ -40,7 +40,8 @@ def run_tests(cluster: Cluster, *, wanted: Wanted) -> Run:
             cluster.each(work, names, together=together)
 
     def meet(meetings: Sequence[Meeting]) -> None:
-        do("meet", [name for each in meetings for name in each.pair], 2, meetings=meetings)
+        names = list(dict.fromkeys(name for each in meetings for name in each.pair))
+        do("meet", names, max((len(set(each.pair)) for each in meetings), default=1), meetings=meetings)
 
     def run_jobs(jobs: Sequence[Sequence[Part]]) -> list[list[Answer]]:
         names = list(dict.fromkeys(part.end.host for parts in jobs for part in parts))

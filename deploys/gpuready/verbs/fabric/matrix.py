@@ -36,7 +36,7 @@ def matrices(tests: Sequence[str], findings: Sequence[Finding], hosts: Sequence[
     """One for each test of pairs of which at least one finding is more than a skip; hosts in inventory order."""
     made = []
     for name in tests:
-        if TESTS[name].together:
+        if not TESTS[name].of_pairs:
             continue
         cells: dict[tuple[str, str], Finding] = {}
         for each in sorted((each for each in findings if each.test == name), key=_badness):

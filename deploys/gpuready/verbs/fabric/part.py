@@ -99,9 +99,12 @@ class Fabric(Part):
         )
 
     @property
-    def only_together(self) -> bool:
-        """Whether no pairs were tested, only all hosts at once."""
-        return all(TESTS[name].together for name in self.tests)
+    def without_pairs(self) -> str:
+        """What was tested instead, if no pairs were."""
+        tests = [TESTS[name] for name in self.tests]
+        if any(each.of_pairs for each in tests):
+            return ""
+        return "all at once" if any(each.together for each in tests) else "each port by itself"
 
 
 def fabric(run: Run) -> Fabric | None:
@@ -194,8 +197,8 @@ def _headline(run: Run, of: Fabric) -> str:
     seed = "" if of.seed is None else f" (seed {of.seed})"
     met = {frozenset((each.server.host, each.client.host)) for each in of.findings if each.has_link}
     source = f" of {run.shown_source}" if run.source else ""
-    if of.only_together:
-        return f"fabric: {count(len(run.hosts), 'host')}{source}, all at once, {run.seconds:.1f} s"
+    if of.without_pairs:
+        return f"fabric: {count(len(run.hosts), 'host')}{source}, {of.without_pairs}, {run.seconds:.1f} s"
     rounds = f"{count(len(met), 'pair')} in {count(of.rounds, 'round')}"
     return f"fabric: {count(len(run.hosts), 'host')}{source}, {of.pairs}{seed}: {rounds}, {run.seconds:.1f} s"
 
@@ -207,7 +210,7 @@ def _blocks(run: Run, of: Fabric, paint: Painter) -> Iterator[list[str]]:
     told: dict[tuple[str, str, str, str], list[Finding]] = {}
     for each in of.findings:
         if each.status != "pass" or not each.has_link:
-            where = str(each) if each.has_link and each.status != "skip" else ""
+            where = str(each) if (each.has_link or TESTS[each.test].itself) and each.status != "skip" else ""
             told.setdefault((each.status, where, each.summary, each.remedy), []).append(each)
     for (status, where, summary, remedy), found in sorted(told.items(), key=lambda item: item[0][0] == "skip"):
         yield list(_told(status, where, summary, remedy, found, paint))

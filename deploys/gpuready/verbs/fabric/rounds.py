@@ -14,21 +14,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from gpuready.contract.check import has_gpu
-from gpuready.fabric import collective, training
+from gpuready.fabric import collective, loopback, training
 from gpuready.fabric.checks import judge_host
-from gpuready.fabric.commands import TESTS, WITH_RDMA, WITHOUT_RDMA
+from gpuready.fabric.commands import TESTS, WITH_RDMA, WITHOUT_RDMA, commands
 from gpuready.fabric.job import Part, planned
 from gpuready.fabric.run import FabricRun
 from gpuready.fabric.search import bound
 from gpuready.fabric.tcp_tests import SOCKETS, more_sockets
 from gpuready.fabric.verdict import Answer
 from gpuready.model.network import NetDevice, Network
-from gpuready.network.links import Link, at_work, links, remarks, tcp_links
+from gpuready.network.links import Link, at_work, links, loops, remarks, tcp_links
 from gpuready.network.nccl_conf import of_jobs
 from gpuready.network.nccl_settings import without_rdma
 from gpuready.network.rdma_choice import choose
 from gpuready.network.tcp_choice import choose_wires
 from gpuready.result.model import CheckResult, HostResult
+from gpuready.result.text import count
 
 if TYPE_CHECKING:
     from gpuready.fabric.schedule import Pair
@@ -51,7 +52,7 @@ class Hosts(Protocol):
 class Meeting:
     """The tests of one pair: each link, and the names of its tests.
 
-    ``without_gpu``: the hosts of the pair that have no GPU.
+    ``without_gpu``: the hosts of the pair that have no GPU. A host that is paired with itself tests its ports alone.
     """
 
     pair: Pair
@@ -68,15 +69,53 @@ RunJobs = Callable[[Sequence[Sequence[Part]]], list[list[Answer]]]
 
 
 def test_all(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState], meet: Meet, run: RunJobs) -> None:
-    """Test the pairs round by round, then all hosts at once, if that was asked for and more than one is left."""
+    """Test the pairs round by round, then each port by itself, then all hosts at once, as far as that was asked for.
+
+    Then, if the search names a host, each port of that one by itself.
+    """
+
+    def there() -> dict[str, NodeState]:
+        return {each: states[each] for each, result in hosts.results.items() if result.outcome == "ok"}
+
     for meetings in _rounds(hosts, fabric, states):
         meet(meetings)
     _advise(hosts, fabric, states)
+    if loopback.TEST.name in fabric.wanted.tests:
+        _loopback(hosts, fabric, there(), meet)
     for name, test in (("train", _train), ("collective", _collective)):
-        together = {each: states[each] for each, result in hosts.results.items() if result.outcome == "ok"}
+        together = there()
         if name in fabric.wanted.tests and len(together) > 1:
             fabric.met.update(together)
             test(hosts, fabric, together, run)
+    search = fabric.search
+    if search and search.named and not search.gpus and fabric.fault != "wrong":  # it compares no data
+        named = {name: state for name, state in there().items() if name in search.named}
+        if loopback.TEST.name not in fabric.wanted.tests:
+            _loopback(hosts, fabric, {name: each for name, each in named.items() if _loops(hosts, name, each)}, meet)
+        found = [each for each in fabric.of(loopback.TEST.name) if each.client.host in named]
+        fabric.search = replace(search, summary=f"{search.summary}{loopback.summary(found)}")
+
+
+def _loops(hosts: Hosts, name: str, state: NodeState) -> list[Link]:
+    return loops(name, choose(state, hosts.entries[name].spec.nccl))
+
+
+def _loopback(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState], meet: Meet) -> None:
+    """Test each port of these hosts by itself: the hosts at once, the ports of a host one after another."""
+    fabric.met.update(states)
+    meetings = []
+    for name, state in states.items():
+        found = _loops(hosts, name, state)
+        most = sum(commands(loopback.TEST, *link.ends, fabric.wanted.seconds)[1].limit for link in found)
+        hosts.progress(name, f"loopback of {count(len(found), 'port')}: at most {most} s")
+        if found:
+            meetings.append(Meeting((name, name), 1, 1, tuple(((loopback.TEST.name,), link) for link in found), ()))
+        else:
+            fabric.add(loopback.nothing(name))
+    meet(meetings)
+    limits = {name: hosts.entries[name].spec.verify.thresholds for name in hosts.entries}
+    mine = loopback.compared(fabric.of(loopback.TEST.name), {name: each.write_bw for name, each in limits.items()})
+    fabric.findings = [*(each for each in fabric.findings if each.test != loopback.TEST.name), *mine]
 
 
 def _advise(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState]) -> None:
@@ -132,7 +171,7 @@ def _collective(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState]
         return
     (answers,) = run([parts])
     first = collective.judged(parts, answers, limits)
-    fabric.measured = first.measured
+    fabric.measured, fabric.fault = first.measured, first.fault
 
     def trials(groups: Sequence[tuple[Sequence[str], Sequence[int]]]) -> list[collective.Outcome]:
         made = [plan(first.scope, names, gpus)[0] for names, gpus in groups]
@@ -179,11 +218,11 @@ def _rounds(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState]) ->
     fabric.wanted = wanted = fabric.wanted.for_hosts(WITH_RDMA if rdma else WITHOUT_RDMA)
     for name, chosen in choices.items():
         hosts.results[name].notes += at_work(states[name]) if wanted.only_tcp else remarks(states[name], chosen)
-    names = [name for name in wanted.tests if not TESTS[name].together]
+    names = [name for name in wanted.tests if TESTS[name].of_pairs]
     nccl_over_tcp = not rdma or wanted.only_tcp
     over_tcp = tuple(name for name in names if TESTS[name].tcp or (TESTS[name].gpu and nccl_over_tcp))
     over_rdma = tuple(name for name in names if name not in over_tcp)
-    rounds = () if wanted.only_together else wanted.pairing.rounds(list(hosts.entries))
+    rounds = () if wanted.without_pairs else wanted.pairing.rounds(list(hosts.entries))
     fabric.rounds = len(rounds)
     for number, pairs in enumerate(rounds, 1):
         meetings = []

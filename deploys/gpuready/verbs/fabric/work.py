@@ -122,12 +122,15 @@ def _meet(fleet: Fleet, fabric: FabricRun, meeting: Meeting) -> None:
 
 
 def _test(fleet: Fleet, fabric: FabricRun, meeting: Meeting, names: Sequence[str], link: Link) -> None:
-    """Run these tests over one link. If one direction of a costly test fails, the other is not tested."""
+    """Run these tests over one link, which may join a port to itself.
+
+    If one direction of a costly test fails, the other is not tested.
+    """
     hosts, done = (fleet.host(meeting.pair[0]), fleet.host(meeting.pair[1])), list[Finding]()
     for name in names:
         test = TESTS[name]
-        for ends, nodes in ((link.ends, hosts), (link.ends[::-1], hosts[::-1])):
-            if nodes[0] is hosts[1] and not _again(test, done[-1]):
+        for back, (ends, nodes) in enumerate(((link.ends, hosts), (link.ends[::-1], hosts[::-1]))):
+            if back and not _again(test, done[-1]):
                 continue
             for node in nodes:
                 fleet.progress(node.name, f"{name}, round {meeting.round} of {meeting.rounds}")
