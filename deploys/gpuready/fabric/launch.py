@@ -18,14 +18,14 @@ from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.network import nccl_conf as conf
 from gpuready.network import torch
-from gpuready.network.nccl_settings import Settings
+from gpuready.network.nccl_settings import Settings, assignment
 
 #: PyTorch's own default, and the first port of net.ipv4.ip_local_port_range.
 MASTER_PORT, EPHEMERAL = 29500, 32768
 #: The script that a line starts if the user names none: what ``gpuready example ddp`` prints.
 EXAMPLE = "ddp.py"
 #: PyTorch's workers need more shared memory than Docker's 64 MiB: one GiB for each GPU, and at least this.
-_LEAST_SHM_GIB = 4
+LEAST_SHM_GIB = 4
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,6 @@ class Launch(Part):
     def __str__(self) -> str:
         """Return it as a shell command."""
         return " ".join([*(assignment(*item) for item in self.environment.items()), shlex.join(self.argv)])
-
-
-def assignment(name: str, value: str) -> str:
-    """Quote an assignment for any shell: zsh expands a bare ``=NAME`` to the path of a command."""
-    return f"{name}='{value}'" if value.startswith("=") and "'" not in value else f"{name}={shlex.quote(value)}"
 
 
 @dataclass(frozen=True)
@@ -81,7 +76,7 @@ def gpus(spec: NodeSpec, state: NodeState) -> int:
 
 def shared_memory(spec: NodeSpec, count: int) -> str:
     """Return the size of /dev/shm in a container with so many GPUs: that of the spec, else what PyTorch needs."""
-    return str(spec.runtimes.docker_settings.shm_size or f"{max(_LEAST_SHM_GIB, count)}g")
+    return str(spec.runtimes.docker_settings.shm_size or f"{max(LEAST_SHM_GIB, count)}g")
 
 
 def master(first: Settings, job: Job) -> str:

@@ -114,6 +114,11 @@ def network(text: str) -> Network:
     )
 
 
+def rdma_files(text: str) -> dict[str, str]:
+    """Parse what the probe's ``rdma_ports`` printed: ``grep -H``; its paths contain no colon."""
+    return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+
+
 def _own(address: str, peer: str | None) -> str:
     """Return the address with its prefix length. On a point-to-point link, the prefix follows the peer's address."""
     text = address if peer is None else f"{address}/{peer.rpartition('/')[2]}"

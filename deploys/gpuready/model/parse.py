@@ -17,7 +17,7 @@ from gpuready.components.ldso.state import linker
 from gpuready.components.wheels.state import on_record
 from gpuready.model.kernel_log import kernel_log
 from gpuready.model.leftovers import leftovers
-from gpuready.model.network import network
+from gpuready.model.network import network, rdma_files
 from gpuready.model.readiness import not_yet
 from gpuready.model.slurm import slurm_node
 from gpuready.model.smi import lean
@@ -82,7 +82,7 @@ def parse(lines: list[str], pause: Callable[[], None] = lambda: None) -> NodeSta
         boots=next_boot,
         leftovers=leftovers(values, *_output_of(r.run("holders"))),
         linker=linker(r),
-        rdma=_colons(ports) if isinstance(ports := r.run("ports"), str) else _colons(r.text("rdma")),
+        rdma=rdma_files(ports) if isinstance(ports := r.run("ports"), str) else rdma_files(r.text("rdma")),
         rdma_stuck=ports.unknown if isinstance(ports, Unknown) else "",
         abandoned=r.abandoned(),
         network=network(devices) if isinstance(devices, str) else devices,
@@ -129,11 +129,6 @@ def _pairs(text: str) -> dict[str, list[str]]:
         if eq:
             found.setdefault(key, []).append(value)
     return found
-
-
-def _colons(text: str) -> dict[str, str]:
-    """Parse ``grep -H`` output; RDMA paths contain no colon."""
-    return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
 
 
 def _proc(text: str) -> dict[str, str]:

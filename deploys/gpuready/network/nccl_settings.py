@@ -7,6 +7,7 @@ Source: NCCL's user guide, environment variables.
 """
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -122,6 +123,11 @@ def _over_tcp(found: Wires, state: NodeState, nccl: Nccl) -> Settings:
         return Settings(choices, problems=(str(e),), notes=notes)
     variables |= nccl.extra
     return Settings(choices, (), variables, (), notes, found.wires, environment)
+
+
+def assignment(name: str, value: str) -> str:
+    """Quote an assignment for any shell: zsh expands a bare ``=NAME`` to the path of a command."""
+    return f"{name}='{value}'" if value.startswith("=") and "'" not in value else f"{name}={shlex.quote(value)}"
 
 
 def _doubts(wanted: Choices, nccl: Nccl, state: NodeState) -> Iterator[str]:

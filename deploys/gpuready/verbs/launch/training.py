@@ -16,8 +16,9 @@ from typing import Any
 
 from gpuready.base import resources
 from gpuready.fabric.kubernetes import Workload, multus, pod_spec
-from gpuready.fabric.launch import EXAMPLE, MASTER_PORT, assignment
+from gpuready.fabric.launch import EXAMPLE, MASTER_PORT
 from gpuready.network import torch
+from gpuready.network.nccl_settings import assignment
 
 #: The script's directory in a container of a PyTorchJob, and that of its checkpoint.
 _CODE, _DATA = "/opt/ddp", "/checkpoint"

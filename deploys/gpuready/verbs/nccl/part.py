@@ -7,8 +7,7 @@ from typing import Annotated
 
 from gpuready.base.host_list import hostlist
 from gpuready.base.part import OPTIONAL, Count, OneOf, Part
-from gpuready.fabric.launch import assignment
-from gpuready.network.nccl_settings import Settings
+from gpuready.network.nccl_settings import Settings, assignment
 from gpuready.network.rdma_choice import Chosen, Refused
 from gpuready.result.formats import FORMATS, VARIABLE_FORMATS
 from gpuready.result.model import HostResult, Run, VerbPart

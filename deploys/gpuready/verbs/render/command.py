@@ -19,7 +19,7 @@ from gpuready.inventory.build import local_values
 from gpuready.inventory.fetched import FORMS
 from gpuready.inventory.hosts import HostEntry
 from gpuready.model.spec import NodeSpec
-from gpuready.verbs.render import cloud_init, dashboard, gate, gpu_operator, prometheus, pull
+from gpuready.verbs.render import cloud_init, dashboard, gate, gpu_operator, pod_check, prometheus, pull
 
 _HELP = """Print configuration for monitoring, Docker, Kubernetes, Slurm, systemd or cloud-init. Only docker connects.
 
@@ -67,6 +67,16 @@ _DOCKER = """Print the docker run options that give a container GPUs, shared mem
   gpuready render docker -i hosts.yaml --state states.json
 
 This command connects to the hosts. If Docker provides no GPUs yet (exit 3), run gpuready apply first.
+"""
+_POD_CHECK = """Print a file for a running pod or container: it tests what NCCL needs there, and prints NCCL's settings.
+
+It tests RDMA devices, GIDs, locked memory, GPUs and /dev/shm. It needs sh, coreutils and grep; the settings need Python
+3.10 or newer, without packages. The ports are chosen as gpuready nccl chooses them, by nccl in the spec of -i.
+
+\b
+  gpuready render pod-check -i hosts.yaml > pod-check.sh
+  kubectl exec -i POD -- sh < pod-check.sh
+  docker exec -i CONTAINER sh < pod-check.sh
 """
 #: Targets that are the same for all hosts: what each one is, and its text.
 _FIXED = {
@@ -125,6 +135,15 @@ def _gpu_operator(**given: Any) -> None:
     check_agreement(made)
     values = next(iter(made.values()))
     say(kubernetes.document(gpu_operator.head(values), [values]).rstrip())
+
+
+@command.command("pod-check", cls=Verb, help=_POD_CHECK)
+@hosts
+def _pod_check(**given: Any) -> None:
+    entries = _chosen("pod-check", given) if chooses(given) else ()
+    specs = {entry.name: entry.spec for entry in entries} or {"": NodeSpec()}
+    check_agreement({name: pod_check.values(spec) for name, spec in specs.items()})
+    say(pod_check.script(next(iter(specs.values()))).rstrip())
 
 
 @command.command("cloud-init", cls=Verb, help=_CLOUD_INIT)
