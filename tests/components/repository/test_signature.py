@@ -1,14 +1,13 @@
 """Signatures of a repository's index: NVIDIA's own as published, those that gpg makes, and what must not pass."""
 
-import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from gpuready.components.repository.openpgp import Certificate, certificate
+from gpuready.components.repository.openpgp import certificate
 from gpuready.components.repository.signature import SignatureError, check_detached, signed_text
 from gpuready.model.spec import NodeSpec
+from tests.components.repository.gpg import Gpg
 
 DATA = Path(__file__).parents[2] / "data/signatures"
 NOW = 1_795_000_000.0
@@ -49,29 +48,6 @@ def test_a_detached_signature_is_of_this_file_alone() -> None:
     for data, signature in ((REPOMD + b"\n", ASC), (REPOMD, ASC + ASC), (REPOMD, b"")):
         with pytest.raises(SignatureError):
             check_detached(data, signature, KEY, NOW)
-
-
-class Gpg:
-    """gpg with a key of its own."""
-
-    def __init__(self, home: Path, key: str, subkey: str = "") -> None:
-        home.mkdir(mode=0o700)
-        self.home = home
-        self("--quick-generate-key", "bundle <bundle@localhost>", key, "sign", "never")
-        self.fingerprint = re.findall(rb"^fpr:*([0-9A-F]{40})", self("--with-colons", "--list-keys"), re.M)[0].decode()
-        if subkey:
-            self("--quick-add-key", self.fingerprint, subkey, "sign", "1y")
-
-    def __call__(self, *words: str, data: bytes = b"") -> bytes:
-        head = ("gpg", "--homedir", str(self.home), "--batch", "--pinentry-mode", "loopback", "--passphrase", "")
-        return subprocess.run([*head, *words], input=data, capture_output=True, check=True).stdout
-
-    @property
-    def key(self) -> Certificate:
-        return certificate(self("--armor", "--export", self.fingerprint))
-
-    def end(self) -> None:
-        subprocess.run(["gpgconf", "--homedir", str(self.home), "--kill", "all"], check=True)
 
 
 @pytest.mark.parametrize(("key", "subkey"), [("ed25519", ""), ("rsa2048", ""), ("ed25519", "rsa2048")])

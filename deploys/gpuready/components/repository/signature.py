@@ -111,8 +111,8 @@ def _is_by(key: Packet, data: bytes, signature: Packet) -> bool:
             (value,) = _numbers(rest, 1)
             RSAPublicNumbers(e, n).public_key().verify(value.to_bytes(size, "big"), message, padding.PKCS1v15(), chosen)
         elif body[2] in (_EDDSA, _ED25519):
-            point, value = _ed25519(key.body[6:], rest, body[2])
-            Ed25519PublicKey.from_public_bytes(point).verify(value, hashlib.new(chosen.name, message).digest())
+            point, signed = _ed25519(key.body[6:], rest, body[2])
+            Ed25519PublicKey.from_public_bytes(point).verify(signed, hashlib.new(chosen.name, message).digest())
         else:
             return False
     except (InvalidSignature, ValueError, OverflowError):
