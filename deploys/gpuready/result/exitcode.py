@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 ORDER = (70, 130, 64, 5, 1, 4, 6, 3, 7, 2, 74, 0)
 MEANING = {
     0: "success",
-    1: "a host failed; plan: a host cannot be converged",
+    1: "a host failed; plan: a host cannot be converged; bundle: a host, a file or a signature failed",
     2: "plan, status --detailed-exitcode: a host differs from its spec",
     3: "; ".join(f"{name}: {verb.code_3}" for name, verb in VERBS.items() if verb.code_3),
     4: "a host is unreachable",
