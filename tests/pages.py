@@ -37,8 +37,10 @@ class Command:
 
     @property
     def offline(self) -> bool:
-        """It connects to no host: a node's recorded state, or no node at all."""
+        """It connects to nothing: a node's recorded state, or no node at all."""
         verb = self.argv[0]
+        if verb == "bundle":
+            return False
         if "--merge" in self.argv or (verb == "report" and "-i" in self.argv):  # the shards, or the nodes, come first
             return False
         alone = ("completion", "inventory", "report", "schema", "example")

@@ -5,6 +5,7 @@ which its own .spec packs.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from gpuready.contract.package_manager import LOCKS
 from gpuready.model.spec import TOOLKIT_VERSION
 from tests.lab import Lab, Repository
 from tests.lab.image import DNF
+from tests.system.air_gap import apply_from_bundle
 from tests.system.harness import Gpuready, Inventories, Sessions
 from tests.system.host import Host
 
@@ -134,4 +136,11 @@ def test_metadata_or_packages_of_another_key_are_refused(node: Host, repo: Repos
         node.fails("the repository cannot be read", toolkit={"repo": settings})
         node.fails("toolkit", "cannot be installed", toolkit={"repo": wrong.settings()})
     assert node.run("rpm -qa 'nvidia-container*'").stdout == ""
+    node.remove()
+
+
+def test_a_node_without_a_route_is_converged_from_a_bundle(node: Host, repo: Repository, tmp_path: Path) -> None:
+    result = apply_from_bundle(node, repo, tmp_path / "bundle")
+    assert {"repository", "toolkit"} <= result.changed(), result.explain()
+    assert versions(node) == {f"{TOOLKIT_VERSION}-1"}
     node.remove()

@@ -6,15 +6,18 @@ import http.client
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
 from gpuready.components.repository.source import AptSource
+from gpuready.components.toolkit.spec import TOOLKIT_VERSION
 from tests.lab import Lab, Repository
 from tests.lab.network import SERVER
 from tests.lab.processes import matching
 from tests.lab.server import Threads
+from tests.system.air_gap import apply_from_bundle
 from tests.system.host import Host, Hosts
 
 LISTS = "/etc/apt/sources.list.d"
@@ -87,6 +90,14 @@ def test_the_key_is_rotated_when_the_spec_says_so(node: Host, repo: Repository) 
     assert node.run(f"cat {AptSource.keyring}").stdout != before
     node.run(update)
     node.plan("--detailed-exitcode")
+
+
+@pytest.mark.promise
+def test_a_node_without_a_route_is_converged_from_a_bundle(node: Host, repo: Repository, tmp_path: Path) -> None:
+    node.remove()
+    result = apply_from_bundle(node, repo, tmp_path / "bundle")
+    assert {"repository", "toolkit"} <= result.changed(), result.explain()
+    assert f"version {TOOLKIT_VERSION}\n" in node.run("nvidia-ctk --version").stdout
 
 
 @contextmanager

@@ -171,11 +171,11 @@ def _toml(text: str, parse: Callable[[str], T], *more: type[Exception]) -> T:
         raise DocumentError(toml_problem(text, " ".join(str(e).split())) or type(e).__name__) from None
 
 
-def read_xml(text: str) -> ET.Element:
+def read_xml(text: str, most: int = MOST_XML) -> ET.Element:
     """Parse XML and return its root. Declarations of entities and attributes are refused: they can expand."""
     import xml.etree.ElementTree as ET
 
-    _bounded(text, MOST_XML)
+    _bounded(text, most)
     if "<!ENTITY" in text or "<!ATTLIST" in text:
         raise DocumentError("it declares entities or attributes")
     try:

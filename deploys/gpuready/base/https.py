@@ -4,12 +4,13 @@ A line for the server, such as ``Authorization: Bearer ...``, comes from the env
 arguments of processes. It goes only to the server that the URL names, and not to one that this server redirects to.
 """
 
+import contextlib
 import http.client
 import os
 import shutil
 import sys
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
@@ -21,6 +22,14 @@ from gpuready.base.errors import UsageError
 HEADERS = {"GET": "GPUREADY_INVENTORY_HEADER", "PUT": "GPUREADY_OUTPUT_HEADER"}
 #: Seconds without a byte.
 _SILENT = 30
+
+
+class StatusError(OSError):
+    """The server answered with an error."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(f"the server answered {status} {reason}")
+        self.status = status
 
 
 def get() -> list[str]:
@@ -56,22 +65,38 @@ def exchange(method: str, url: str, data: bytes | None = None, to: BinaryIO | No
     """Write the body of the answer to ``to``, a part at a time; without it, it is not read. Raises OSError."""
     request = urllib.request.Request(url, data, method=method)
     if line := os.environ.get(HEADERS[method], ""):
-        name, colon, value = line.partition(":")
-        if not colon or not line.isprintable():
+        if ":" not in line or not line.isprintable():
             raise OSError(f"{HEADERS[method]} is not a header, such as Authorization: Bearer TOKEN")
-        request.add_unredirected_header(name.strip(), value.strip())
+        add_header(request, line)
+    with answered(request) as answer:
+        if to is not None:
+            shutil.copyfileobj(answer, to)
+            if answer.length:
+                raise OSError(f"{answer.length} bytes of the answer are missing")
+
+
+def add_header(request: urllib.request.Request, line: str) -> None:
+    """Add a line for this server alone."""
+    name, _, value = line.partition(":")
+    request.add_unredirected_header(name.strip(), value.strip())
+
+
+@contextlib.contextmanager
+def answered(request: urllib.request.Request) -> Iterator[http.client.HTTPResponse]:
+    """The server's answer. Raises OSError, also while it is read.
+
+    A server with TLS cannot redirect to one without.
+    """
+    plain = ("HTTPHandler",) if request.type == "http" else ()
     opener = urllib.request.OpenerDirector()
     for kind in ("ProxyHandler", "UnknownHandler", "HTTPSHandler", "HTTPDefaultErrorHandler", "HTTPRedirectHandler",
-                 "HTTPErrorProcessor"):  # fmt: skip
+                 "HTTPErrorProcessor", *plain):  # fmt: skip
         opener.add_handler(getattr(urllib.request, kind)())
     try:
         with opener.open(request, timeout=_SILENT) as answer:
-            if to is not None:
-                shutil.copyfileobj(answer, to)
-                if answer.length:
-                    raise OSError(f"{answer.length} bytes of the answer are missing")
+            yield answer
     except HTTPError as e:
-        raise OSError(f"the server answered {e.code} {e.reason}") from None
+        raise StatusError(e.code, e.reason) from None
     except URLError as e:
         raise OSError(str(e.reason)) from None
     except http.client.HTTPException as e:

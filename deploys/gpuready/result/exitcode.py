@@ -10,7 +10,7 @@ from gpuready.result.verbs import VERBS
 
 MEANING = {
     0: "success",
-    1: "a host failed; plan: a host cannot be converged",
+    1: "a host failed; plan: a host cannot be converged; bundle: a host, a file or a signature failed",
     2: "plan, status --detailed-exitcode: a host differs from its spec",
     3: "; ".join(f"{name}: {verb.code_3}" for name, verb in VERBS.items() if verb.code_3),
     4: "a host is unreachable",

@@ -66,6 +66,7 @@ GROUPS = {
             commands=(("hosts", False),),
             code_3="a host has no torchrun line",
         ),
+        "bundle": Verb("Fetch what nodes without internet access need, to a folder."),
         "example": Verb("Print a training script for several nodes."),
         "record": Verb("Print the state of the nodes as JSON, for --state."),
         "schema": Verb("Print the JSON Schema of the inventory or of the result."),

@@ -30,8 +30,8 @@ SIZES = [(0, 1), (1, 1), (191, 1), (192, 2), (300, 2), (8383, 2), (0, 5), (192, 
 def test_packets_of_the_new_format(size: int, octets: int) -> None:
     body = bytes(range(256)) * 300
     one = b"\xd1" + new_length(size, octets) + body[:size]
-    found = list(openpgp._packets(one + b"\xc2\x01z"))
-    assert found == [openpgp._Packet(17, 0, body[:size]), openpgp._Packet(2, len(one), b"z")]
+    found = list(openpgp.read_packets(one + b"\xc2\x01z"))
+    assert found == [openpgp.Packet(17, 0, body[:size]), openpgp.Packet(2, len(one), b"z")]
 
 
 @pytest.mark.parametrize(
@@ -40,13 +40,13 @@ def test_packets_of_the_new_format(size: int, octets: int) -> None:
 def test_packets_of_the_old_format(size: int, kind: int) -> None:
     body = bytes(range(256)) * 300
     one = bytes([0x88 | kind]) + size.to_bytes(1 << kind, "big") + body[:size]
-    assert list(openpgp._packets(one)) == [openpgp._Packet(2, 0, body[:size])]
-    assert list(openpgp._packets(KEY + one))[-1] == openpgp._Packet(2, len(KEY), body[:size])
+    assert list(openpgp.read_packets(one)) == [openpgp.Packet(2, 0, body[:size])]
+    assert list(openpgp.read_packets(KEY + one))[-1] == openpgp.Packet(2, len(KEY), body[:size])
 
 
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 257, 65535, 65536, 65537])
 def test_packets_are_written_with_the_shortest_header(size: int) -> None:
-    one = openpgp._Packet(13, 0, b"x" * size)
+    one = openpgp.Packet(13, 0, b"x" * size)
     kind = 0 if size < 256 else 1 if size < 65536 else 2
     assert openpgp._serialised(one) == bytes([0x80 | 13 << 2 | kind]) + size.to_bytes(1 << kind, "big") + one.body
 
@@ -122,7 +122,7 @@ def test_a_byte_order_mark_is_text(mark: bytes) -> None:
 
 def test_keys_of_impossible_sizes_are_refused() -> None:
     def fingerprint(body: bytes) -> str:
-        return openpgp._fingerprint(openpgp._Packet(6, 7, body))
+        return openpgp._fingerprint(openpgp.Packet(6, 7, body))
 
     assert fingerprint(b"\x04" + bytes(6)) != fingerprint(b"\x04" + bytes(65534))
     assert fingerprint(packets(KEY)[0][1]) == "CFCDB27B5084BE4E7873DB9F8549EB4391176AB3"
@@ -209,12 +209,12 @@ def test_a_signature_is_its_issuers(hashed: bytes, unhashed: bytes, own: bool) -
 
 
 def test_a_signature_without_dates_has_none() -> None:
-    found = openpgp._signature(openpgp._Packet(2, 0, signature(b"", BY_KEY_ID)))
+    found = openpgp.parse_signature(openpgp.Packet(2, 0, signature(b"", BY_KEY_ID)))
     assert found == openpgp._Signature(0x13, 0, 0, FINGERPRINT[-8:].hex().upper())
     life = subpacket(9, (86400).to_bytes(4, "big"))
-    found = openpgp._signature(openpgp._Packet(2, 0, signature(WHEN + life, b"")))
+    found = openpgp.parse_signature(openpgp.Packet(2, 0, signature(WHEN + life, b"")))
     assert found == openpgp._Signature(0x13, CREATED, 86400, "")
-    assert openpgp._signature(openpgp._Packet(2, 0, b"\x03")) == openpgp._NO_SIGNATURE
+    assert openpgp.parse_signature(openpgp.Packet(2, 0, b"\x03")) == openpgp._NO_SIGNATURE
 
 
 @pytest.mark.parametrize(
@@ -224,9 +224,9 @@ def test_a_signature_without_dates_has_none() -> None:
 )
 def test_a_signature_that_is_cut_is_refused(body: bytes) -> None:
     with pytest.raises(KeyFileError) as caught:
-        openpgp._signature(openpgp._Packet(2, 5, body))
+        openpgp.parse_signature(openpgp.Packet(2, 5, body))
     assert str(caught.value) == "byte 5: the signature is damaged"
-    assert openpgp._signature(openpgp._Packet(2, 5, signature(WHEN, BY_KEY_ID, end=b"ab"))).created == CREATED
+    assert openpgp.parse_signature(openpgp.Packet(2, 5, signature(WHEN, BY_KEY_ID, end=b"ab"))).created == CREATED
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_a_day_of_expiry_is_one_of_utc(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_subkey_of_somebody_else_is_refused() -> None:
     parts = packets((DATA / "rsa3072-subkeys.gpg").read_bytes())
     head = b"".join(packet(*part) for part in parts[:-1])
-    fingerprint = openpgp._fingerprint(openpgp._Packet(14, 0, parts[-2][1]))
+    fingerprint = openpgp._fingerprint(openpgp.Packet(14, 0, parts[-2][1]))
     assert parts[-2][0] == 14
     at = len(head) - len(packet(*parts[-2]))
     for tail in (b"", packet(2, signature(WHEN, BY_KEY_ID, 0x18)), packet(2, b"\x03")):

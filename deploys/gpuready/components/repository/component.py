@@ -12,6 +12,7 @@ from gpuready.base.errors import ConvergeError
 from gpuready.base.files import read_file, reason
 from gpuready.base.step import Reply, Script, Step, Steps
 from gpuready.components.repository import apt_sources
+from gpuready.components.repository.key import accepted
 from gpuready.components.repository.openpgp import LIMIT, KeyFileError, certificate
 from gpuready.components.repository.source import source
 from gpuready.contract import ledger
@@ -110,26 +111,7 @@ class Repository(WholeFiles):
                     f"{repo.key} cannot be read: {reason(e)}; nothing was written",
                     remedy="toolkit.repo.key is a file on the machine that runs gpuready, or a URL",
                 ) from None
-        try:
-            found = certificate(data)
-        except KeyFileError as e:
-            raise ConvergeError(
-                f"{repo.key} is not a usable key: {e}; nothing was written",
-                remedy="the file must hold one key and nothing else, as `gpg --armor --export FINGERPRINT` writes it",
-            ) from None
-        if found.fingerprint != repo.fingerprint:
-            raise ConvergeError(
-                f"{repo.key} holds the key {found.fingerprint}, the spec asks for {repo.fingerprint}; "
-                "nothing was written",
-                remedy="check the fingerprint with NVIDIA's documentation; then set toolkit.repo.fingerprint",
-            )
-        if why := found.unusable(state.clock):
-            raise ConvergeError(
-                f"{repo.key}: the key {found.fingerprint} is {why}; nothing was written",
-                remedy="set toolkit.repo.key to a file with the renewed key; for another key also "
-                "toolkit.repo.fingerprint",
-            )
-        return found.armored
+        return accepted(data, repo, state.clock).armored
 
 
 class FetchKey(Script, template="repository/fetch-key"):

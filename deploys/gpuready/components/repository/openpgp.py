@@ -19,17 +19,16 @@ from datetime import datetime, timezone
 
 #: The largest key file that is read, in bytes.
 LIMIT = 256 * 1024
-_BEGIN = b"-----BEGIN PGP PUBLIC KEY BLOCK-----"
-_END = b"-----END PGP PUBLIC KEY BLOCK-----"
+_KEY = "PUBLIC KEY BLOCK"
 _BYTE_ORDER_MARKS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 _HEADER = re.compile(rb"(Version|Comment|MessageID|Charset|Hash): ?[^\x00-\x1f\x7f]*")
-_PUBLIC, _SUBKEY, _USER_ID, _USER_ATTRIBUTE, _SIGNATURE = 6, 14, 13, 17, 2
-_REVOKES_KEY, _REVOKES_SUBKEY, _BINDS_SUBKEY = 0x20, 0x28, 0x18
+_PUBLIC, SUBKEY, _USER_ID, _USER_ATTRIBUTE, SIGNATURE = 6, 14, 13, 17, 2
+_REVOKES_KEY, _REVOKES_SUBKEY, BINDS_SUBKEY = 0x20, 0x28, 0x18
 #: Packet -> the kinds of the primary key's own signatures that may follow it (RFC 4880 5.2.1).
 _BELONGS = {
     _PUBLIC: (0x1F, _REVOKES_KEY),
     _USER_ID: (0x10, 0x11, 0x12, 0x13, 0x30),
-    _SUBKEY: (_BINDS_SUBKEY, _REVOKES_SUBKEY),
+    SUBKEY: (BINDS_SUBKEY, _REVOKES_SUBKEY),
     _USER_ATTRIBUTE: (),
 }
 _NAMES = {
@@ -59,7 +58,8 @@ class Certificate:
         """The canonical file: one armored block, as ``gpg --armor --export`` writes it."""
         text = base64.b64encode(self.packets)
         lines = [text[at : at + 64] for at in range(0, len(text), 64)]
-        return b"\n".join([_BEGIN, b"", *lines, b"=" + base64.b64encode(_crc24(self.packets)), _END, b""])
+        begin, end = _lines_of(_KEY)
+        return b"\n".join([begin, b"", *lines, b"=" + base64.b64encode(_crc24(self.packets)), end, b""])
 
     def unusable(self, now: float) -> str:
         """Return why apt refuses the key at ``now`` (seconds since 1970); empty if it accepts it."""
@@ -71,7 +71,7 @@ class Certificate:
 
 
 @dataclass(frozen=True)
-class _Packet:
+class Packet:
     tag: int
     at: int
     body: bytes
@@ -91,7 +91,7 @@ _NO_SIGNATURE = _Signature(-1, -1, 0, "")
 @functools.lru_cache(maxsize=16)  # the same file lies on every node
 def certificate(data: bytes) -> Certificate:
     """Return the only certificate in ``data``, armored or binary. Raises :class:`KeyFileError`."""
-    return _certificate(_parts(list(_packets(_content(data)))))
+    return _certificate(parts_of(list(read_packets(_content(data)))))
 
 
 def _content(data: bytes) -> bytes:
@@ -100,26 +100,26 @@ def _content(data: bytes) -> bytes:
         raise KeyFileError(f"the file is larger than {LIMIT // 1024} KiB; no key is that large")
     if not data.strip():
         raise KeyFileError("the file is empty")
-    return data if data[0] & 0x80 and not data.startswith(_BYTE_ORDER_MARKS) else _dearmored(data)
+    return data if data[0] & 0x80 and not data.startswith(_BYTE_ORDER_MARKS) else dearmored(data)
 
 
-def _certificate(parts: list[tuple[_Packet, list[_Packet]]]) -> Certificate:
+def _certificate(parts: list[tuple[Packet, list[Packet]]]) -> Certificate:
     """Return the certificate of the primary key with its own signatures, and what they are on."""
     primary = parts[0][0]
     fingerprint = _fingerprint(primary)
-    kept: list[_Packet] = []
+    kept: list[Packet] = []
     newest = _NO_SIGNATURE
     revoked = False
     for head, signatures in parts:
-        read = [(packet, _signature(packet)) for packet in signatures]
+        read = [(packet, parse_signature(packet)) for packet in signatures]
         kinds = {signature.kind for _, signature in read}
         own = [(p, s) for p, s in read if s.kind in _BELONGS[head.tag] and _issued_by(fingerprint, s.issuer)]
-        if head.tag == _SUBKEY and not any(s.kind == _BINDS_SUBKEY for _, s in own):
+        if head.tag == SUBKEY and not any(s.kind == BINDS_SUBKEY for _, s in own):
             raise KeyFileError(f"byte {head.at}: the subkey {_fingerprint(head)} is not signed by the primary key")
         revoked |= head.tag == _PUBLIC and _REVOKES_KEY in kinds
         if head is primary or (own and _REVOKES_SUBKEY not in kinds):
             kept += [head, *(packet for packet, _ in own)]
-        if head.tag != _SUBKEY:
+        if head.tag != SUBKEY:
             newest = max([newest, *(s for _, s in own if s.kind < _REVOKES_KEY)], key=lambda s: s.created)
     if newest.created < 0:
         raise KeyFileError(f"the key {fingerprint} has no self-signature, so apt does not accept it")
@@ -128,8 +128,11 @@ def _certificate(parts: list[tuple[_Packet, list[_Packet]]]) -> Certificate:
     return Certificate(fingerprint, expires, revoked, b"".join(_serialised(packet) for packet in kept))
 
 
-def _dearmored(data: bytes) -> bytes:
-    """Return the bytes of the only armored block. Only empty lines may be around it."""
+def dearmored(data: bytes, kind: str = _KEY) -> bytes:
+    """Return the bytes of the only armored block, which is of this kind. Only empty lines may be around it."""
+    begin, end = _lines_of(kind)
+    name = kind.removesuffix(" BLOCK").lower()
+    noun = name.rpartition(" ")[2]
     lines = list(enumerate(data.split(b"\n"), 1))
     if data.count(b"\r\n") == data.count(b"\n"):
         lines = [(number, line.removesuffix(b"\r")) for number, line in lines]
@@ -137,9 +140,9 @@ def _dearmored(data: bytes) -> bytes:
         lines.pop(0)
     rest = iter(lines)
     number, line = next(rest)
-    if line != _BEGIN:
-        what = "a secret key" if b"PRIVATE KEY BLOCK-----" in line else "not an OpenPGP public key"
-        raise KeyFileError(f"line {number}: this is {what}: expected {_BEGIN.decode()!r}, found {_shown(line)}")
+    if line != begin:
+        what = "a secret key" if b"PRIVATE KEY BLOCK-----" in line else f"not an OpenPGP {name}"
+        raise KeyFileError(f"line {number}: this is {what}: expected {begin.decode()!r}, found {_shown(line)}")
     for number, line in rest:
         if not line:
             break
@@ -148,7 +151,7 @@ def _dearmored(data: bytes) -> bytes:
     body: list[bytes] = []
     checksum = None
     for number, line in rest:
-        if line == _END:
+        if line == end:
             break
         if checksum is not None or not re.fullmatch(rb"[A-Za-z0-9+/]+={0,2}|=[A-Za-z0-9+/]{4}", line):
             raise KeyFileError(f"line {number}: the armor is damaged: {_shown(line)}")
@@ -157,10 +160,10 @@ def _dearmored(data: bytes) -> bytes:
         else:
             body.append(line)
     else:
-        raise KeyFileError(f"line {number}: the file ends before {_END.decode()!r}")
+        raise KeyFileError(f"line {number}: the file ends before {end.decode()!r}")
     for number, line in rest:
         if line:
-            raise KeyFileError(f"line {number}: the file goes on after the key: {_shown(line)}")
+            raise KeyFileError(f"line {number}: the file goes on after the {noun}: {_shown(line)}")
     text = b"".join(body)
     try:
         packets = base64.b64decode(text)
@@ -169,8 +172,13 @@ def _dearmored(data: bytes) -> bytes:
     if not packets or base64.b64encode(packets) != text:
         raise KeyFileError("the armor is damaged: the text between its lines is not base64")
     if checksum is not None and base64.b64encode(_crc24(packets)) != checksum[1]:
-        raise KeyFileError(f"line {checksum[0]}: the checksum is wrong, the key is damaged")
+        raise KeyFileError(f"line {checksum[0]}: the checksum is wrong, the {noun} is damaged")
     return packets
+
+
+def _lines_of(kind: str) -> tuple[bytes, bytes]:
+    """Return the first and the last line of the armor."""
+    return f"-----BEGIN PGP {kind}-----".encode(), f"-----END PGP {kind}-----".encode()
 
 
 def _crc24(data: bytes) -> bytes:
@@ -182,7 +190,7 @@ def _crc24(data: bytes) -> bytes:
     return (crc & 0xFFFFFF).to_bytes(3, "big")
 
 
-def _packets(data: bytes) -> Iterator[_Packet]:
+def read_packets(data: bytes) -> Iterator[Packet]:
     """Yield all packets. Each must give its length: partial and open lengths are only for data."""
     at = 0
     while at < len(data):
@@ -201,32 +209,32 @@ def _packets(data: bytes) -> Iterator[_Packet]:
             length = int.from_bytes(data[at + 1 : start], "big")
         if max(start, start + length) > len(data):
             raise KeyFileError(f"byte {at}: the file ends inside this packet")
-        yield _Packet(tag, at, data[start : start + length])
+        yield Packet(tag, at, data[start : start + length])
         at = start + length
 
 
-def _parts(packets: list[_Packet]) -> list[tuple[_Packet, list[_Packet]]]:
+def parts_of(packets: list[Packet]) -> list[tuple[Packet, list[Packet]]]:
     """Return each key, user ID and subkey with its signatures. The first is the only primary key."""
-    parts: list[tuple[_Packet, list[_Packet]]] = []
+    parts: list[tuple[Packet, list[Packet]]] = []
     for packet in packets:
-        if packet.tag == _SIGNATURE and parts:
+        if packet.tag == SIGNATURE and parts:
             parts[-1][1].append(packet)
         elif packet.tag not in _BELONGS or (packet.tag == _PUBLIC) == bool(parts):
             raise KeyFileError(f"byte {packet.at}: found {_what(packet)}, expected one public key and its subkeys only")
         else:
-            if packet.tag in (_PUBLIC, _SUBKEY):
+            if packet.tag in (_PUBLIC, SUBKEY):
                 _fingerprint(packet)  # which refuses the other versions
             parts.append((packet, []))
     return parts
 
 
-def _what(packet: _Packet) -> str:
+def _what(packet: Packet) -> str:
     if packet.tag == _PUBLIC:
         return f"a second key, {_fingerprint(packet)}"
     return _NAMES.get(packet.tag, f"a packet of type {packet.tag}")
 
 
-def _fingerprint(packet: _Packet) -> str:
+def _fingerprint(packet: Packet) -> str:
     version, size = packet.body[:1], len(packet.body)
     if version != b"\x04" or not 6 < size <= 0xFFFF:
         of = "of an impossible size" if version == b"\x04" else f"of version {version[0] if version else 0}"
@@ -234,7 +242,7 @@ def _fingerprint(packet: _Packet) -> str:
     return hashlib.sha1(b"\x99" + size.to_bytes(2, "big") + packet.body).hexdigest().upper()
 
 
-def _signature(packet: _Packet) -> _Signature:
+def parse_signature(packet: Packet) -> _Signature:
     """Parse a signature (RFC 4880 5.2.3). One of an older version does not count."""
     body = packet.body
     if body[:1] != b"\x04":
@@ -266,7 +274,7 @@ def _issued_by(fingerprint: str, issuer: str) -> bool:
     return len(issuer) in (16, 40) and fingerprint.endswith(issuer)
 
 
-def _serialised(packet: _Packet) -> bytes:
+def _serialised(packet: Packet) -> bytes:
     """Return the packet with the shortest header in the old format, as GnuPG writes it."""
     size = 0 if len(packet.body) < 0x100 else 1 if len(packet.body) < 0x10000 else 2
     return bytes([0x80 | packet.tag << 2 | size]) + len(packet.body).to_bytes(1 << size, "big") + packet.body

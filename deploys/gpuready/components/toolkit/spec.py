@@ -24,7 +24,7 @@ TOOLKIT_FLOOR = "1.19.1"
 
 REACH_REPOSITORY = (
     "let the node reach it (name resolution, firewall), or set in the spec a proxy, toolkit: {repo: {proxy: URL}}, "
-    "or a mirror, toolkit: {repo: {url: URL, key: URL}}, for dnf rpm_url"
+    "or a mirror, toolkit: {repo: {url: URL, key: URL}}, for dnf rpm_url; gpuready bundle makes one"
 )
 """What to do if a node cannot read the repository."""
 

@@ -1,0 +1,1 @@
+"""``gpuready bundle``: fetch what nodes without a route to the internet need."""

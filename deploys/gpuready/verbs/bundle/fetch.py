@@ -1,0 +1,159 @@
+"""The folder of a bundle: files are fetched into it, resumed, and checked before they get their name.
+
+SHA256SUMS is written last, and removed before anything changes: a folder without it is not complete.
+"""
+
+import hashlib
+import http.client
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gpuready.base.errors import OutputError
+from gpuready.base.files import new_mode, reason, replace_file
+from gpuready.base.https import StatusError, add_header, answered
+from gpuready.verbs.bundle.contents import RUN_AGAIN, FetchError, Item, path_of
+from gpuready.verbs.bundle.part import BundledFile
+
+SUMS = "SHA256SUMS"
+#: Bytes of a file of an index, and of one read.
+_MOST_INDEX, _CHUNK = 64 << 20, 1 << 20
+#: Attempts in a row that may bring nothing.
+_ATTEMPTS = 3
+#: A server's answer if nothing comes after the beginning that is here.
+_NO_MORE = 416
+
+
+def read(url: str) -> bytes:
+    """Return a file of an index. Raises StatusError, and FetchError for all else."""
+    try:
+        with answered(urllib.request.Request(url)) as answer:
+            data = answer.read(_MOST_INDEX + 1)
+            missing = answer.length if answer.length and len(data) <= _MOST_INDEX else 0
+    except StatusError:
+        raise
+    except OSError as e:
+        raise _unreachable(url, e) from None
+    if missing or len(data) > _MOST_INDEX:
+        why = f"{missing} bytes are missing" if missing else f"more than {_MOST_INDEX >> 20} MiB"
+        raise FetchError(f"{url}: {why}", remedy=RUN_AGAIN)
+    return data
+
+
+def _unreachable(url: str, error: OSError) -> FetchError:
+    remedy = f"this machine must reach it: curl -fI {url}; for a proxy, set http_proxy or https_proxy"
+    return FetchError(f"{url} cannot be fetched: {error}", remedy=remedy)
+
+
+class Folder:
+    """The folder that the bundle is written to. Its methods raise OutputError and FetchError."""
+
+    def __init__(self, root: Path, tell: Callable[[str], object]) -> None:
+        self.root, self._tell = root, tell
+        self.files: dict[str, BundledFile] = {}
+
+    def begin(self) -> None:
+        """From now on, it is not complete."""
+        with _written(self.root):
+            self.root.mkdir(parents=True, exist_ok=True)
+            (self.root / SUMS).unlink(missing_ok=True)
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write a file whose content is at hand."""
+        path = self._path(name)
+        sha256 = hashlib.sha256(data).hexdigest()
+        with _written(path):
+            if fresh := not path.is_file() or path.read_bytes() != data:
+                replace_file(path, data, new_mode())
+        self.files[name] = BundledFile(name, len(data), sha256, fresh)
+
+    def fetch(self, item: Item) -> None:
+        """Fetch a file, unless it is there."""
+        name = path_of(item.url)
+        path = self._path(name)
+        part = path.with_name(f".{path.name}.part")
+        with _written(path):
+            sha256, digest = _hashes(path, item.content.algorithm)
+            if fresh := digest != item.content.digest:
+                self._tell(f"fetch {item.url}")
+                sha256 = _download(item, part)
+                part.replace(path)
+        self.files[name] = BundledFile(name, path.stat().st_size, sha256, fresh)
+
+    def finish(self) -> tuple[BundledFile, ...]:
+        """Write the hashes of all files, and return them."""
+        files = tuple(self.files[name] for name in sorted(self.files))
+        with _written(self.root):
+            text = "".join(f"{each.sha256}  {each.path}\n" for each in files)
+            replace_file(self.root / SUMS, text.encode(), new_mode())
+        return files
+
+    def _path(self, name: str) -> Path:
+        path = self.root / name
+        with _written(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+
+@contextmanager
+def _written(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as e:
+        raise OutputError(f"{e.filename or path}: {reason(e)}") from None
+
+
+def _hashes(path: Path, algorithm: str) -> tuple[str, str]:
+    """Return the SHA-256 of a file and its hash by the algorithm; nothing if there is no file."""
+    if not path.is_file():
+        return "", ""
+    first, other = hashlib.sha256(), hashlib.new(algorithm)
+    with path.open("rb") as file:
+        while data := file.read(_CHUNK):
+            first.update(data)
+            other.update(data)
+    return first.hexdigest(), other.hexdigest()
+
+
+def _download(item: Item, part: Path) -> str:
+    """Fetch into ``part``, which may have the beginning; return its SHA-256. What is wrong is removed."""
+    resumed, failed = part.is_file(), 0
+    while True:
+        had = part.stat().st_size if part.is_file() else 0
+        if not had or had != item.content.size:
+            try:
+                _get(item, part, had)
+            except OSError as e:
+                failed = 0 if part.stat().st_size > had else failed + 1
+                refused = isinstance(e, StatusError) and not (e.status == _NO_MORE and had)
+                if refused or failed == _ATTEMPTS:
+                    raise _unreachable(item.url, e) from None
+                if isinstance(e, StatusError):
+                    part.unlink()
+                continue
+        sha256, digest = _hashes(part, item.content.algorithm)
+        if digest == item.content.digest:
+            return sha256
+        part.unlink()
+        if not resumed:
+            item.content.compare(item.url, digest)
+        resumed = False  # the server has another file by now, or the beginning was damaged
+
+
+def _get(item: Item, part: Path, had: int) -> None:
+    """Append what is missing, if the server can resume. Raises OSError for the network, OutputError for the disk."""
+    request = urllib.request.Request(item.url, headers={"Range": f"bytes={had}-"} if had else {})
+    if item.header:
+        add_header(request, item.header)
+    with part.open("ab") as file, answered(request) as answer:
+        if answer.status != http.client.PARTIAL_CONTENT:
+            file.truncate(0)
+        while data := answer.read(_CHUNK):
+            with _written(part):
+                file.write(data)
+                file.flush()
+            if 0 <= item.content.size < file.tell():
+                return
+        if answer.length:
+            raise OSError(f"{answer.length} bytes are missing")

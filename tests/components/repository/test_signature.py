@@ -1,0 +1,70 @@
+"""Signatures of a repository's index: NVIDIA's own as published, those that gpg makes, and what must not pass."""
+
+from pathlib import Path
+
+import pytest
+
+from gpuready.components.repository.openpgp import certificate
+from gpuready.components.repository.signature import SignatureError, check_detached, signed_text
+from gpuready.model.spec import NodeSpec
+from tests.components.repository.gpg import Gpg
+
+DATA = Path(__file__).parents[2] / "data/signatures"
+NOW = 1_795_000_000.0
+KEY = certificate((DATA / "gpgkey").read_bytes())
+INRELEASE = (DATA / "InRelease").read_bytes()
+REPOMD, ASC = (DATA / "repomd.xml").read_bytes(), (DATA / "repomd.xml.asc").read_bytes()
+
+
+def test_nvidias_own_signatures_are_valid() -> None:
+    assert KEY.fingerprint == NodeSpec().toolkit.repo.fingerprint
+    text = signed_text(INRELEASE, KEY, NOW)
+    assert text.startswith(b"Architectures: amd64\n") and text.endswith(b" Packages.xz\n")
+    check_detached(REPOMD, ASC, KEY, NOW)
+
+
+_TEXT, _SIGNATURE = INRELEASE.split(b"-----BEGIN PGP SIGNATURE-----")
+_REFUSED = {
+    "changed": INRELEASE.replace(b"90397", b"90398"),
+    "more before": b"\n" + INRELEASE,
+    "more after": INRELEASE + b"Packages\n",
+    "a header of the text": INRELEASE.replace(b"Hash: SHA512\n", b"Hash: SHA512\nDate: now\n"),
+    "no signature": _TEXT,
+    "two signatures": INRELEASE + INRELEASE,
+    "a line with a dash": INRELEASE.replace(b"Codename", b"-Codename"),
+    "no text": b"",
+    "another kind": _TEXT + ASC,
+    "a damaged signature": INRELEASE.replace(b"iQIzBAEBCg", b"iQIzBAEBAg"),
+}
+
+
+@pytest.mark.parametrize("data", _REFUSED.values(), ids=_REFUSED)
+def test_what_is_not_signed_so_is_refused(data: bytes) -> None:
+    with pytest.raises(SignatureError):
+        signed_text(data, KEY, NOW)
+
+
+def test_a_detached_signature_is_of_this_file_alone() -> None:
+    for data, signature in ((REPOMD + b"\n", ASC), (REPOMD, ASC + ASC), (REPOMD, b"")):
+        with pytest.raises(SignatureError):
+            check_detached(data, signature, KEY, NOW)
+
+
+@pytest.mark.parametrize(("key", "subkey"), [("ed25519", ""), ("rsa2048", ""), ("ed25519", "rsa2048")])
+def test_what_gpg_signs(tmp_path: Path, key: str, subkey: str) -> None:
+    gpg = Gpg(tmp_path / "gpg", key, subkey)
+    try:
+        text = b"Origin: here  \n- a list\n\nSHA256:\n"
+        signed = gpg("--clearsign", data=text)
+        assert signed_text(signed, gpg.key, NOW - 86400) == text.replace(b"  \n", b"\n")
+        detached = gpg("--armor", "--detach-sign", data=text)
+        check_detached(text, detached, gpg.key, NOW - 86400)
+        if subkey:
+            with pytest.raises(SignatureError):  # the subkey has expired
+                check_detached(text, detached, gpg.key, NOW * 2)
+        weak = gpg("--armor", "--digest-algo", "SHA1", "--detach-sign", data=text)
+        for data, signature, by in ((text, weak, gpg.key), (text, detached, KEY)):
+            with pytest.raises(SignatureError, match=by.fingerprint):
+                check_detached(data, signature, by, NOW - 86400)
+    finally:
+        gpg.end()

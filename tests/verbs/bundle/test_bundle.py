@@ -1,0 +1,217 @@
+"""``gpuready bundle``: what is fetched, what is refused, and what an interrupted or a second run does."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuready.components.toolkit.spec import TOOLKIT_VERSION
+from gpuready.components.toolkit.state import PACKAGES
+from gpuready.inventory.hosts import load
+from gpuready.model.state import OS, NodeState
+from gpuready.verbs.bundle.contents import FetchError, inside, path_of
+from tests.command import Exits, Said, write_hosts, write_states
+from tests.components.repository.gpg import Gpg
+from tests.verbs.bundle.site import WHEEL, Site, content
+
+APT = NodeState(os=OS(id="debian", version_id="12", name="Debian 12"), machine="x86_64", have=("apt-get",))
+DNF = NodeState(os=OS(id="rocky", version_id="9.6", name="Rocky 9.6"), machine="x86_64", have=("dnf",))
+URL = "http://10.0.0.5:8000"
+
+
+@pytest.fixture(scope="module")
+def signers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Gpg, Gpg]]:
+    """Two keys."""
+    found = [Gpg(tmp_path_factory.mktemp("gpg") / "home", "ed25519") for _ in range(2)]
+    yield found[0], found[1]
+    for each in found:
+        each.end()
+
+
+@pytest.fixture
+def site(signers: tuple[Gpg, Gpg]) -> Iterator[Site]:
+    found = Site(signers[0])
+    yield found
+    found.stop()
+
+
+class Runs:
+    """``gpuready bundle`` in a folder, with hosts of this spec."""
+
+    def __init__(self, folder: Path, exits: Exits, spec: dict[str, Any]) -> None:
+        self.folder, self.out, self.exits = folder, folder / "bundle", exits
+        self.hosts = write_hosts(folder, json.dumps({"all": {"hosts": {"a": {"gpuready": spec}}}}))
+        self.states = write_states(folder / "states.json", {"a": APT})
+
+    def __call__(self, code: int = 0, *words: str) -> Said:
+        more = words or ("--state", self.states)
+        return self.exits(code, "bundle", "-i", self.hosts, "-o", self.out, "--url", URL, "--output", "json", *more)
+
+    def fails(self, *parts: str) -> None:
+        """It ends with exit 1 and this error."""
+        error = self(1).document["error"]["message"]
+        assert all(part in error for part in parts), error
+
+    @property
+    def files(self) -> set[str]:
+        """All files that lie there."""
+        return {str(path.relative_to(self.out)) for path in self.out.rglob("*") if path.is_file()}
+
+    def sums(self) -> int:
+        """The exit code of sha256sum -c."""
+        return subprocess.run(["sha256sum", "-c", "--quiet", "SHA256SUMS"], cwd=self.out, check=False).returncode
+
+
+@pytest.fixture
+def run(tmp_path: Path, exits: Exits, site: Site) -> Runs:
+    return Runs(tmp_path, exits, site.spec())
+
+
+def fetched(said: Said) -> set[str]:
+    return {each["path"] for each in said.document["bundle"]["files"] if each["fetched"]}
+
+
+def test_it_has_what_the_specs_need_and_the_whole_signed_index(run: Runs, site: Site, signers: tuple[Gpg, Gpg]) -> None:
+    place, key = path_of(site.url), f"keys/{signers[0].fingerprint}.asc"
+    debs = {f"{place}/deb/amd64/{name}_{TOOLKIT_VERSION}-1_amd64.deb" for name in PACKAGES}
+    index = {f"{place}/deb/amd64/{name}" for name in ("InRelease", "Packages.xz")}
+    expected = {*debs, *index, f"{place}/{WHEEL}", key, "bundle.yaml"}
+    assert fetched(run()) == expected and run.files == {*expected, "SHA256SUMS"} and run.sums() == 0
+    assert (run.out / place / "deb/amd64/InRelease").read_bytes() == site.files["/deb/amd64/InRelease"]
+    (host,) = load([run.hosts, str(run.out / "bundle.yaml")]).chosen
+    assert host.spec.toolkit.repo.url == f"{URL}/{place}/deb/$(ARCH)"
+    assert host.spec.toolkit.repo.key == f"{URL}/{key}"
+    assert host.spec.toolkit.repo.fingerprint == signers[0].fingerprint
+    assert host.spec.torch_wheels[0].wheel == f"{URL}/{place}/{WHEEL.replace('+', '%2B')}"
+
+
+def test_each_host_gets_the_repository_of_its_package_manager(run: Runs, site: Site) -> None:
+    path = run.folder / "two.yaml"
+    hosts = {name: {"gpuready": site.spec()} for name in ("apt", "dnf", "suse", "operators")}
+    hosts["operators"]["gpuready"] |= {"owners": {"toolkit": "operator"}}
+    run.hosts = str(path)
+    path.write_text(json.dumps({"all": {"hosts": hosts}}))
+    suse = NodeState(os=OS(id="sles", version_id="15", name="SLES 15"), machine="x86_64", have=("zypper",))
+    run.states = write_states(run.folder / "two.json", {"apt": APT, "dnf": DNF, "suse": suse, "operators": APT})
+    said = run(1)
+    assert "SUSE" in said.document["hosts"]["suse"]["error"]["message"]
+    place = path_of(site.url)
+    rpms = {f"{place}/rpm/x86_64/{name}-{TOOLKIT_VERSION}-1.x86_64.rpm" for name in PACKAGES}
+    index = {f"{place}/rpm/x86_64/repodata/{name}" for name in ("repomd.xml", "repomd.xml.asc", "primary.gz")}
+    assert {each for each in run.files if "/rpm/" in each} == rpms | index
+    found = {host.name: host.spec for host in load([run.hosts, str(run.out / "bundle.yaml")]).chosen}
+    assert found["dnf"].toolkit.repo.rpm_url == f"{URL}/{place}/rpm/$basearch"
+    assert found["dnf"].toolkit.repo.url == found["operators"].toolkit.repo.url == f"{site.url}/deb/$(ARCH)"
+    assert found["operators"].torch_wheels[0].wheel.startswith(URL)
+
+
+def test_without_hosts_it_fetches_for_the_platforms_that_are_named(run: Runs, site: Site) -> None:
+    run(0, "--platform", "apt-amd64", "--platform", "dnf-x86_64")
+    place = path_of(site.url)
+    assert {f"{place}/deb/amd64/InRelease", f"{place}/rpm/x86_64/repodata/repomd.xml"} <= run.files
+    (host,) = load([run.hosts, str(run.out / "bundle.yaml")]).chosen
+    assert {host.spec.toolkit.repo.url, host.spec.toolkit.repo.rpm_url} == {
+        f"{URL}/{place}/deb/$(ARCH)", f"{URL}/{place}/rpm/$basearch"
+    }  # fmt: skip
+    run(64, "--platform", "apt-amd64", "--state", run.states)
+    run(1, "--platform", "apt-arm64")
+
+
+def test_a_second_run_fetches_only_what_is_missing_or_damaged(run: Runs, site: Site) -> None:
+    run()
+    site.sent.clear()
+    assert fetched(run()) == set()
+    assert len(site.sent) == 4  # the key and the index, of which one form is not there
+    deb = next(path for path in run.out.rglob("*.deb"))
+    data = deb.read_bytes()
+    deb.write_bytes(b"X" + data[1:])
+    assert run.sums() == 1
+    assert fetched(run()) == {str(deb.relative_to(run.out))} and deb.read_bytes() == data and run.sums() == 0
+
+
+@pytest.mark.fault("bundle-cut")
+@pytest.mark.parametrize("ranges", [True, False])
+def test_what_broke_off_is_resumed_and_is_not_complete_before(run: Runs, site: Site, ranges: bool) -> None:
+    site.ranges = ranges
+    whole = 99_999
+    site.cuts = [whole, whole, whole, 1000, *[0] * 3]  # the key, the index, a package; then nothing more comes
+    run.fails("cannot be fetched")
+    assert "SHA256SUMS" not in run.files
+    (part,) = run.out.rglob(".*.part")
+    assert part.stat().st_size == (1000 if ranges else 0)
+    site.cuts, before = [], len(site.sent)
+    run()
+    resumed = len(content(part.name[1:-5])) - part_size(site.sent[before:])
+    assert resumed == (1000 if ranges else 0)
+    assert run.sums() == 0 and not list(run.out.rglob("*.part"))
+
+
+def part_size(sent: list[int]) -> int:
+    """The bytes of the first package, after the key and the index."""
+    return sent[4]
+
+
+def test_a_beginning_of_another_file_is_thrown_away(run: Runs, site: Site) -> None:
+    run()
+    deb = next(path for path in run.out.rglob("*.deb"))
+    for size in (10, len(deb.read_bytes()), len(deb.read_bytes()) + 1):
+        deb.rename(part := deb.with_name(f".{deb.name}.part"))
+        part.write_bytes(b"x" * size)
+        run()
+        assert run.sums() == 0
+
+
+@pytest.mark.fault("bundle-forged")
+def test_what_is_not_what_it_should_be_is_refused(run: Runs, site: Site, signers: tuple[Gpg, Gpg]) -> None:
+    """A key, a signature, an index, a package and a wheel; a complete bundle stays as it is until all is verified."""
+    run()
+    good, before = dict(site.files), run.files
+    site.files["/gpgkey"] = signers[1].key.armored
+    run.fails("holds the key", signers[1].fingerprint, "nothing was written")
+    site.files = dict(good)
+    site.publish(signer=signers[1])
+    run.fails("no valid signature by the key", signers[0].fingerprint)
+    for path, part in (("InRelease", b"Origin"), ("Packages.xz", b"7zXZ")):
+        site.files = dict(good)
+        site.files[f"/deb/amd64/{path}"] = good[f"/deb/amd64/{path}"].replace(part, part.swapcase())
+        run.fails("/deb/amd64")
+    assert run.files == before and run.sums() == 0
+    for path in [next(path for path in good if path.endswith(".deb") and TOOLKIT_VERSION in path), f"/{WHEEL}"]:
+        name = path.replace("+", "%2B")
+        site.files = {**good, name: good[name] + b"x"}
+        lies = run.out / path_of(site.url) / path[1:]
+        lies.unlink()
+        run.fails(name, "expected")
+        assert not lies.exists() and "SHA256SUMS" not in run.files and not list(run.out.rglob("*.part"))
+        site.files = good
+        run()
+
+
+def test_the_error_names_the_versions_that_are_there(run: Runs, site: Site) -> None:
+    site.publish(versions=("1.18.2", "1.19.1"))
+    run.fails(f"has no {PACKAGES[0]} {TOOLKIT_VERSION}-1, but 1.18.2-1, 1.19.1-1")
+    del site.files["/deb/amd64/InRelease"]
+    run.fails("404")
+    site.stop()
+    run.fails("/gpgkey cannot be fetched", "refused")
+
+
+def test_what_is_not_in_it_is_said(run: Runs, site: Site) -> None:
+    spec = site.spec() | {"driver": {"policy": "install", "version": "580.95.05"}, "images": ["app:1"]}
+    run.hosts = write_hosts(run.folder, json.dumps({"all": {"hosts": {"a": {"gpuready": spec}}}}))
+    (note,) = [note for note in run().document["hosts"]["a"]["notes"] if "not in the bundle" in note]
+    assert "the driver" in note and "app:1" in note and "Docker" not in note
+
+
+def test_no_index_can_name_what_is_elsewhere() -> None:
+    assert inside("http://h/deb", "./pool/a+b_1~2.deb") == "http://h/deb/pool/a+b_1~2.deb"
+    for name in ("../x", "/etc/x", "a//b", "a/../../x", "http://other/x", "a\nb", ""):
+        with pytest.raises(FetchError):
+            inside("http://h/deb", name)
+    assert path_of("https://h:8443/a%20b/%2B.whl") == "h_8443/a b/+.whl"
+    for url in ("http://h/%2e%2e/x", "http://h/a%2Fb", "http://h/%00"):
+        with pytest.raises(FetchError):
+            path_of(url)
