@@ -1,5 +1,9 @@
-"""kubectl drain with options, by a script in its place: the flags, who is still there, and when the time is over."""
+"""kubectl drain with options, by a script in its place: the flags, who is still there, and when the time is over.
 
+The real kubectl and API server: tests/kubernetes.
+"""
+
+import json
 import os
 import sys
 from pathlib import Path
@@ -15,8 +19,9 @@ from tests.operations.begun import begun
 
 HEAD = """#!/bin/sh
 echo "$*" >>"$BOOK"
+[ ! -e "$BOOK.down" ] || exit 3
 case "$1" in
-  get) [ "$5" != "jsonpath={.metadata.annotations.gpuready}" ] || printf drained; exit 0 ;;
+  get) case "$5" in *managedFields*) printf '%s' "$OURS" ;; *) printf '%s' "$CORDONED" ;; esac; exit 0 ;;
   drain) ;;
   *) exit 0 ;;
 esac
@@ -34,6 +39,10 @@ BUDGET = """echo 'error when evicting pods/"train-1" -n "ml" (will retry after 5
 """
 
 
+#: The annotation, and managedFields as the API server has them after the patch of a drain.
+OURS = 'drained {"f:metadata":{"f:annotations":{".":{},"f:gpuready":{}}},"f:spec":{"f:unschedulable":{}}}'
+
+
 def options(drain: dict[str, Any]) -> DrainByKubectl:
     found = NodeSpec.model_validate({"maintenance": {"drain": drain}}).maintenance.drain
     assert isinstance(found, DrainByKubectl)
@@ -47,6 +56,8 @@ class Controller:
         self.folder, self.progress = folder, list[str]()
         monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
         monkeypatch.setenv("BOOK", str(folder / "book"))
+        monkeypatch.setenv("CORDONED", "")
+        monkeypatch.setenv("OURS", OURS)
         monkeypatch.setattr(Kubectl, "look", 0.05)
 
     def drain(self, script: str, host: Host | None = None, **drain: Any) -> str:
@@ -62,10 +73,19 @@ class Controller:
     def calls(self, verb: str) -> list[str]:
         return [line for line in (self.folder / "book").read_text("utf-8").splitlines() if line.startswith(verb)]
 
+    def patches(self) -> list[dict[str, Any]]:
+        """What was changed of the node."""
+        head = "patch node n1 --field-manager=gpuready --type=merge --patch="
+        return [json.loads(line.removeprefix(head)) for line in self.calls("patch")]
+
 
 @pytest.fixture
 def controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Controller:
     return Controller(tmp_path, monkeypatch)
+
+
+AWAY = {"metadata": {"annotations": {"gpuready": "drained"}}, "spec": {"unschedulable": True}}
+BACK = {"metadata": {"annotations": {"gpuready": None}}, "spec": {"unschedulable": None}}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +103,7 @@ def controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Controller:
 def test_the_flags(controller: Controller, drain: dict[str, Any], flags: str) -> None:
     assert controller.drain(PODS + DONE, **drain) == ""
     assert controller.calls("drain") == [f"drain n1 --ignore-daemonsets {flags}"]
-    assert controller.calls("uncordon") == []
+    assert controller.patches() == [AWAY]
 
 
 def test_the_progress_says_who_is_still_there(controller: Controller) -> None:
@@ -113,7 +133,7 @@ def test_when_the_time_is_over_the_pods_are_named_and_the_node_is_uncordoned(con
         "after 2 h there are still pods on n1: ml/train-0, ml/train-1; for more time, set timeout: 7d beside "
         "maintenance.drain.kubectl"
     )
-    assert controller.calls("uncordon") == ["uncordon n1"]
+    assert controller.patches() == [AWAY, BACK]
 
 
 def test_after_an_interrupt_no_pod_is_waited_for_and_the_node_is_uncordoned(controller: Controller) -> None:
@@ -121,7 +141,7 @@ def test_after_an_interrupt_no_pod_is_waited_for_and_the_node_is_uncordoned(cont
     context(host).stop.asked = True
     pause = f"{sys.executable} -c 'import signal; signal.pause()'"
     assert controller.drain(f"{PODS}exec {pause}", host) == "the run was interrupted"
-    assert controller.calls("uncordon") == ["uncordon n1"]
+    assert controller.patches() == [AWAY, BACK]
 
 
 def test_a_kubectl_that_does_not_keep_its_own_time_is_ended(
@@ -145,7 +165,7 @@ def test_a_refusal_names_the_setting_that_permits_it(controller: Controller, mes
     trouble = controller.drain(f"echo 'error: unable to drain node: {message}, continuing command...' >&2; exit 1")
     assert trouble.startswith(f"kubectl drain failed: error: unable to drain node: {message}")
     assert trouble.endswith(f"; maintenance: {{drain: {{kubectl: {{{advice}: true}}}}}} permits that")
-    assert controller.calls("uncordon") == ["uncordon n1"]
+    assert controller.patches() == [AWAY, BACK]
 
 
 def test_output_of_any_size_and_kind_stays_bounded() -> None:
@@ -165,3 +185,34 @@ def test_the_output_of_an_older_kubectl() -> None:
     for line in ('evicting pod "a"', 'evicting pod "b"', refused, "pod/a evicted"):
         leaving.read(line)
     assert str(leaving) == "b (its disruption budget)"
+
+
+@pytest.mark.parametrize(
+    ("ours", "patches"),
+    [
+        pytest.param(OURS, [BACK], id="of an earlier run"),
+        pytest.param(" ", [], id="of somebody else"),
+        pytest.param(
+            OURS.replace('"f:unschedulable":{}', ""),
+            [{**BACK, "spec": {}}],
+            id="of somebody else, after an earlier run",
+        ),
+    ],
+)
+def test_a_node_that_is_cordoned_already(
+    controller: Controller, monkeypatch: pytest.MonkeyPatch, ours: str, patches: list[dict[str, Any]]
+) -> None:
+    monkeypatch.setenv("CORDONED", "true")
+    monkeypatch.setenv("OURS", ours)
+    assert controller.drain("echo no >&2; exit 1") == "kubectl drain failed: no"
+    assert controller.patches() == patches
+
+
+def test_a_node_that_cannot_be_given_back_is_said_to_be_drained(controller: Controller) -> None:
+    trouble = controller.drain('touch "$BOOK.down"; echo no >&2; exit 1')
+    assert trouble == "kubectl drain failed: no; the node is still drained: kubectl get failed: exit 3"
+
+
+def test_no_kubectl(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert controller.drain("") == "kubectl is not installed on this machine"

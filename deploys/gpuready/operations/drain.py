@@ -1,12 +1,14 @@
 """Drain a node before a disruption and resume it afterwards, even if the disruption failed.
 
 Slurm and the user's own commands run on the node. kubectl runs on the controller, with the user and kubeconfig of
-gpuready. Slurm's reason or an annotation marks a drain as gpuready's: the next run continues one that was interrupted,
-and a node that somebody else drained stays drained.
-Sources: scontrol(1), squeue(1), ``kubectl drain --help``, pkg/drain/drain.go of kubernetes/kubectl (its output).
+gpuready. A drain is gpuready's by Slurm's reason, or by the manager of the node's field in Kubernetes: the next run
+continues one that was interrupted, and a node that somebody else drained stays drained.
+Sources: scontrol(1), squeue(1), ``kubectl drain --help``, pkg/drain/drain.go of kubernetes/kubectl (its output),
+Kubernetes' documentation of managedFields.
 """
 
 import collections
+import json
 import os
 import re
 import select
@@ -30,6 +32,8 @@ from gpuready.operations.step import Pending, StepCommand, show
 #: Seconds that work may take to leave the node.
 LIMIT = 1800
 _MARK = "gpuready"
+#: The annotation, and the fields that gpuready set. A field that was removed meanwhile belongs to who set it again.
+_OURS = f"{{.metadata.annotations.{_MARK}}} {{.metadata.managedFields[?(@.manager=='{_MARK}')].fieldsV1}}"
 
 Commands = Generator[PyinfraCommand, None, str]
 Result = Generator[PyinfraCommand, None, GpureadyError | Pending | None]
@@ -98,12 +102,14 @@ class Kubectl(PyinfraCommand):
 
     def _drain(self, host: Host) -> None:
         if self._get("{.spec.unschedulable}") != "true":
-            self._call("annotate", "node", self.node, f"{_MARK}=drained", "--overwrite")
-            self._call("cordon", self.node)
+            self._patch("drained", unschedulable=True)
         try:
             self._evict(host)
-        except Pending:
-            self._let_back()
+        except Pending as e:
+            try:
+                self._let_back()
+            except Pending as stays:
+                raise Pending(f"{e}; the node is still drained: {stays}") from None
             raise
 
     def _evict(self, host: Host) -> None:
@@ -151,9 +157,14 @@ class Kubectl(PyinfraCommand):
             yield rest[:4096].decode("utf-8", "replace")
 
     def _let_back(self) -> None:
-        if self._get(f"{{.metadata.annotations.{_MARK}}}") == "drained":  # by gpuready
-            self._call("uncordon", self.node)
-            self._call("annotate", "node", self.node, f"{_MARK}-")
+        mark, _, fields = self._get(_OURS).partition(" ")
+        if mark == "drained":  # but somebody may have let it back and cordoned it since
+            self._patch(None, **({"unschedulable": None} if '"f:unschedulable"' in fields else {}))
+
+    def _patch(self, mark: str | None, **spec: bool | None) -> None:
+        """Change annotation and node in one, so that no end of this process comes between them."""
+        patch = json.dumps({"metadata": {"annotations": {_MARK: mark}}, "spec": spec})
+        self._call("patch", "node", self.node, f"--field-manager={_MARK}", "--type=merge", f"--patch={patch}")
 
     def _get(self, path: str) -> str:
         return self._call("get", "node", self.node, "-o", f"jsonpath={path}").strip()
