@@ -90,7 +90,9 @@ def test_it_has_what_the_specs_need_and_the_whole_signed_index(run: Runs, site: 
 
 def test_each_host_gets_the_repository_of_its_package_manager(run: Runs, site: Site) -> None:
     path = run.folder / "two.yaml"
-    hosts = {name: {"gpuready": site.spec()} for name in ("apt", "dnf", "suse", "operators")}
+    hosts = {
+        name: {"gpuready": site.spec(proxy="http://proxy.example:3128")} for name in ("apt", "dnf", "suse", "operators")
+    }
     hosts["operators"]["gpuready"] |= {"owners": {"toolkit": "operator"}}
     run.hosts = str(path)
     path.write_text(json.dumps({"all": {"hosts": hosts}}))
@@ -104,6 +106,10 @@ def test_each_host_gets_the_repository_of_its_package_manager(run: Runs, site: S
     assert {each for each in run.files if "/rpm/" in each} == rpms | index
     found = {host.name: host.spec for host in load([run.hosts, str(run.out / "bundle.yaml")]).chosen}
     assert found["dnf"].toolkit.repo.rpm_url == f"{URL}/{place}/rpm/$basearch"
+    assert (found["dnf"].toolkit.repo.proxy, found["operators"].toolkit.repo.proxy) == (
+        None,
+        "http://proxy.example:3128",
+    )
     assert found["dnf"].toolkit.repo.url == found["operators"].toolkit.repo.url == f"{site.url}/deb/$(ARCH)"
     assert found["operators"].torch_wheels[0].wheel.startswith(URL)
 
@@ -197,6 +203,16 @@ def test_the_error_names_the_versions_that_are_there(run: Runs, site: Site) -> N
     run.fails("404")
     site.stop()
     run.fails("/gpgkey cannot be fetched", "refused")
+
+
+def test_one_url_has_one_content(run: Runs, site: Site) -> None:
+    other = site.spec()
+    other["torch_wheels"][0]["sha256"] = "0" * 64
+    specs = {"a": {"gpuready": site.spec()}, "b": {"gpuready": other}}
+    run.hosts = write_hosts(run.folder, json.dumps({"all": {"hosts": specs}}))
+    run.states = write_states(run.folder / "states.json", {"a": APT, "b": APT})
+    run.fails("two contents")
+    assert "SHA256SUMS" not in run.files
 
 
 def test_what_is_not_in_it_is_said(run: Runs, site: Site) -> None:

@@ -76,6 +76,9 @@ class Folder:
         with _written(path):
             sha256, digest = _hashes(path, item.content.algorithm)
             if fresh := digest != item.content.digest:
+                if name in self.files:
+                    text = f"{item.url}: the specs name two contents for {name}"
+                    raise FetchError(text, remedy="all specs must have the same hash for a URL")
                 self._tell(f"fetch {item.url}")
                 sha256 = _download(item, part)
                 part.replace(path)
