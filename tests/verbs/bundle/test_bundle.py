@@ -206,6 +206,15 @@ def test_the_error_names_the_versions_that_are_there(run: Runs, site: Site) -> N
     run.fails("/gpgkey cannot be fetched", "refused")
 
 
+def test_a_folder_that_cannot_be_written_is_named(run: Runs, site: Site) -> None:
+    run.out.write_text("a file")
+    assert str(run.out) in run(74).err
+    run.out.unlink()
+    part = run.out / path_of(site.url) / f".{WHEEL}.part"
+    part.mkdir(parents=True)
+    assert f"{part}: Is a directory" in run(74).err and "SHA256SUMS" not in run.files
+
+
 def test_one_url_has_one_content(run: Runs, site: Site) -> None:
     other = site.spec()
     other["torch_wheels"][0]["sha256"] = "0" * 64

@@ -149,7 +149,9 @@ def _get(item: Item, part: Path, had: int) -> None:
     request = urllib.request.Request(item.url, headers={"Range": f"bytes={had}-"} if had else {})
     if item.header:
         add_header(request, item.header)
-    with part.open("ab") as file, answered(request) as answer:
+    with _written(part):
+        file = part.open("ab")
+    with file, answered(request) as answer:
         if answer.status != http.client.PARTIAL_CONTENT:
             file.truncate(0)
         while data := answer.read(_CHUNK):
