@@ -96,7 +96,7 @@ def test_the_key_is_rotated_when_the_spec_says_so(node: Host, repo: Repository) 
 def test_a_node_without_a_route_is_converged_from_a_bundle(node: Host, repo: Repository, tmp_path: Path) -> None:
     node.remove()
     result = apply_from_bundle(node, repo, tmp_path / "bundle")
-    assert {"repository", "toolkit"} <= result.changed(), result.explain()
+    assert result.changed() == {"repository", "toolkit"}, result.explain()
     assert f"version {TOOLKIT_VERSION}\n" in node.run("nvidia-ctk --version").stdout
 
 

@@ -1,10 +1,11 @@
 """Signatures of a repository's index: NVIDIA's own as published, those that gpg makes, and what must not pass."""
 
+import base64
 from pathlib import Path
 
 import pytest
 
-from gpuready.components.repository.openpgp import certificate
+from gpuready.components.repository.openpgp import certificate, dearmored
 from gpuready.components.repository.signature import SignatureError, check_detached, signed_text
 from gpuready.model.spec import NodeSpec
 from tests.components.repository.gpg import Gpg
@@ -48,6 +49,25 @@ def test_a_detached_signature_is_of_this_file_alone() -> None:
     for data, signature in ((REPOMD + b"\n", ASC), (REPOMD, ASC + ASC), (REPOMD, b"")):
         with pytest.raises(SignatureError):
             check_detached(data, signature, KEY, NOW)
+
+
+def test_a_damaged_signature_is_refused_wherever_it_ends() -> None:
+    """The armor is whole: only what it holds is cut, or has another byte in its hashed part or its number."""
+    packet = dearmored(ASC, "SIGNATURE")
+    body = packet[3:]
+    check_detached(REPOMD, armored(packet[:3] + body), KEY, NOW)
+    for size in range(len(body)):
+        with pytest.raises(SignatureError):
+            check_detached(REPOMD, armored(b"\xc2\xff" + size.to_bytes(4, "big") + body[:size]), KEY, NOW)
+    for at in (0, 1, 2, 3, 4, 5, 6, 20, 34, len(body) - 1):
+        changed = body[:at] + bytes([body[at] ^ 1]) + body[at + 1 :]
+        with pytest.raises(SignatureError):
+            check_detached(REPOMD, armored(packet[:3] + changed), KEY, NOW)
+
+
+def armored(packets: bytes) -> bytes:
+    begin, end = (f"-----{word} PGP SIGNATURE-----".encode() for word in ("BEGIN", "END"))
+    return b"\n".join([begin, b"", base64.b64encode(packets), end, b""])
 
 
 @pytest.mark.parametrize(("key", "subkey"), [("ed25519", ""), ("rsa2048", ""), ("ed25519", "rsa2048")])

@@ -15,6 +15,7 @@ from gpuready.model.state import OS, NodeState
 from gpuready.verbs.bundle.contents import FetchError, inside, path_of
 from tests.command import Exits, Said, write_hosts, write_states
 from tests.components.repository.gpg import Gpg
+from tests.secure import Secure
 from tests.verbs.bundle.site import WHEEL, Site, content
 
 APT = NodeState(os=OS(id="debian", version_id="12", name="Debian 12"), machine="x86_64", have=("apt-get",))
@@ -90,7 +91,9 @@ def test_it_has_what_the_specs_need_and_the_whole_signed_index(run: Runs, site: 
 
 def test_each_host_gets_the_repository_of_its_package_manager(run: Runs, site: Site) -> None:
     path = run.folder / "two.yaml"
-    hosts = {name: {"gpuready": site.spec()} for name in ("apt", "dnf", "suse", "operators")}
+    hosts = {
+        name: {"gpuready": site.spec(proxy="http://proxy.example:3128")} for name in ("apt", "dnf", "suse", "operators")
+    }
     hosts["operators"]["gpuready"] |= {"owners": {"toolkit": "operator"}}
     run.hosts = str(path)
     path.write_text(json.dumps({"all": {"hosts": hosts}}))
@@ -104,6 +107,10 @@ def test_each_host_gets_the_repository_of_its_package_manager(run: Runs, site: S
     assert {each for each in run.files if "/rpm/" in each} == rpms | index
     found = {host.name: host.spec for host in load([run.hosts, str(run.out / "bundle.yaml")]).chosen}
     assert found["dnf"].toolkit.repo.rpm_url == f"{URL}/{place}/rpm/$basearch"
+    assert (found["dnf"].toolkit.repo.proxy, found["operators"].toolkit.repo.proxy) == (
+        None,
+        "http://proxy.example:3128",
+    )
     assert found["dnf"].toolkit.repo.url == found["operators"].toolkit.repo.url == f"{site.url}/deb/$(ARCH)"
     assert found["operators"].torch_wheels[0].wheel.startswith(URL)
 
@@ -197,6 +204,52 @@ def test_the_error_names_the_versions_that_are_there(run: Runs, site: Site) -> N
     run.fails("404")
     site.stop()
     run.fails("/gpgkey cannot be fetched", "refused")
+
+
+def test_a_folder_that_cannot_be_written_is_named(run: Runs, site: Site) -> None:
+    run.out.write_text("a file")
+    assert str(run.out) in run(74).err
+    run.out.unlink()
+    part = run.out / path_of(site.url) / f".{WHEEL}.part"
+    part.mkdir(parents=True)
+    assert f"{part}: Is a directory" in run(74).err and "SHA256SUMS" not in run.files
+
+
+def test_one_url_has_one_content(run: Runs, site: Site) -> None:
+    other = site.spec()
+    other["torch_wheels"][0]["sha256"] = "0" * 64
+    specs = {"a": {"gpuready": site.spec()}, "b": {"gpuready": other}}
+    run.hosts = write_hosts(run.folder, json.dumps({"all": {"hosts": specs}}))
+    run.states = write_states(run.folder / "states.json", {"a": APT, "b": APT})
+    run.fails("two contents")
+    assert "SHA256SUMS" not in run.files
+
+
+def test_a_header_goes_to_the_server_of_the_wheel_alone(
+    run: Runs, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A redirection can neither take it along, nor lead to a server without TLS."""
+    folders = [tmp_path / name for name in ("first", "second")]
+    for folder in folders:
+        folder.mkdir()
+    first, second = map(Secure, folders)
+    (both := tmp_path / "both.pem").write_bytes(first.certificate.read_bytes() + second.certificate.read_bytes())
+    monkeypatch.setenv("SSL_CERT_FILE", str(both))
+    monkeypatch.setenv("GPUREADY_WHEELS", "Authorization: Bearer t0ken")
+    path = "/torch-2.2.1-py3-none-linux_x86_64.whl"
+    second.files[path], first.redirects[path] = content(WHEEL), f"{second.url}{path}"
+    wheel = {**site.spec()["torch_wheels"][0], "wheel": f"{first.url}{path}", "header": "env:GPUREADY_WHEELS"}
+    spec = {"owners": {"toolkit": "operator"}, "torch_wheels": [wheel]}
+    run.hosts = write_hosts(run.folder, json.dumps({"all": {"hosts": {"a": {"gpuready": spec}}}}))
+    said = run()
+    assert fetched(said) == {f"{path_of(first.url)}{path}", "bundle.yaml"}
+    assert [each[2] for each in first.asked + second.asked] == ["Bearer t0ken", ""]
+    assert "t0ken" not in said.out + said.err + (run.out / "bundle.yaml").read_text()
+    (run.out / f"{path_of(first.url)}{path}").unlink()
+    first.redirects[path] = f"{site.url}/{WHEEL.replace('+', '%2B')}"
+    run.fails(path, "unknown url type: http")
+    for server in (first, second):
+        server.stop()
 
 
 def test_what_is_not_in_it_is_said(run: Runs, site: Site) -> None:

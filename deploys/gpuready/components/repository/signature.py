@@ -97,7 +97,7 @@ def _framed(key: Packet) -> bytes:
 
 def _is_by(key: Packet, data: bytes, signature: Packet) -> bool:
     """Tell whether the signature (version 4) is a valid one by the key."""
-    body = signature.body
+    body = signature.body.ljust(6, b"\0")
     end = 6 + int.from_bytes(body[4:6], "big")
     rest = body[end + 2 + int.from_bytes(body[end : end + 2], "big") + 2 :]
     chosen = _HASHES.get(body[3])

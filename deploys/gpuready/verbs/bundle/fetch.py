@@ -76,6 +76,9 @@ class Folder:
         with _written(path):
             sha256, digest = _hashes(path, item.content.algorithm)
             if fresh := digest != item.content.digest:
+                if name in self.files:
+                    text = f"{item.url}: the specs name two contents for {name}"
+                    raise FetchError(text, remedy="all specs must have the same hash for a URL")
                 self._tell(f"fetch {item.url}")
                 sha256 = _download(item, part)
                 part.replace(path)
@@ -146,7 +149,9 @@ def _get(item: Item, part: Path, had: int) -> None:
     request = urllib.request.Request(item.url, headers={"Range": f"bytes={had}-"} if had else {})
     if item.header:
         add_header(request, item.header)
-    with part.open("ab") as file, answered(request) as answer:
+    with _written(part):
+        file = part.open("ab")
+    with file, answered(request) as answer:
         if answer.status != http.client.PARTIAL_CONTENT:
             file.truncate(0)
         while data := answer.read(_CHUNK):

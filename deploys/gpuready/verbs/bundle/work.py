@@ -23,7 +23,7 @@ from gpuready.verbs.bundle.repositories import Part, part_of
 #: The inventory with what the specs say of the bundle.
 INVENTORY = "bundle.yaml"
 _HEAD = """\
-# What the specs of these hosts say of the bundle that lies at {url}. Give this file beside your inventory:
+# The addresses of the bundle at {url}. Give this file to gpuready after your inventory:
 #
 #   gpuready apply -i hosts.yaml -i {inventory}
 
@@ -86,11 +86,13 @@ def _part(platform: Platform, repo: Repository, versions: list[str], key: Certif
 
 
 def _wheels(needs: Mapping[str, Needs]) -> list[Item]:
-    wheels = {wheel.wheel: wheel for each in needs.values() for wheel in each.spec.torch_wheels if wheel.sha256}
-    return [
-        Item(url, Content("sha256", wheel.sha256 or ""), resolve(wheel.header).reveal() if wheel.header else "")
-        for url, wheel in wheels.items()
-    ]
+    items = (
+        Item(wheel.wheel, Content("sha256", wheel.sha256), resolve(wheel.header).reveal() if wheel.header else "")
+        for each in needs.values()
+        for wheel in each.spec.torch_wheels
+        if wheel.sha256
+    )
+    return list(dict.fromkeys(items))
 
 
 def _inventory(needs: Mapping[str, Needs], url: str, keys: Mapping[Repository, Certificate]) -> str:
