@@ -5,6 +5,7 @@ on loopback with a key made for this run. Figures are of this machine; quote the
 """
 
 import argparse
+import gc
 import getpass
 import json
 import os
@@ -78,6 +79,8 @@ class _Cost(NamedTuple):
 
 
 def _measured(name: str, work: Callable[[], Run]) -> _Cost:
+    gc.collect()
+    gc.freeze()  # as the command does: garbage is not looked for among the imports, nor among earlier rounds
     before, began = resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
     run = work()
     after = resource.getrusage(resource.RUSAGE_SELF)
