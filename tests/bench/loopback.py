@@ -5,6 +5,7 @@ on loopback with a key made for this run. Figures are of this machine; quote the
 """
 
 import argparse
+import gc
 import getpass
 import json
 import os
@@ -20,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from gpuready.inventory.hosts import HostEntry, load
 from gpuready.model import probe
@@ -70,7 +72,15 @@ def _inventory(folder: Path, port: int, count: int) -> list[HostEntry]:
     return list(load([str(folder / "bench.yaml")]).chosen)
 
 
-def _measured(name: str, work: Callable[[], Run]) -> tuple[str, float, float, int]:
+class _Cost(NamedTuple):
+    wall: float
+    cpu: float
+    execs: int
+
+
+def _measured(name: str, work: Callable[[], Run]) -> _Cost:
+    gc.collect()
+    gc.freeze()  # as the command does: garbage is not looked for among the imports, nor among earlier rounds
     before, began = resource.getrusage(resource.RUSAGE_SELF), time.monotonic()
     run = work()
     after = resource.getrusage(resource.RUSAGE_SELF)
@@ -79,7 +89,7 @@ def _measured(name: str, work: Callable[[], Run]) -> tuple[str, float, float, in
     if bad:
         raise SystemExit(f"bench: {name}: {bad[0].name}: {bad[0].outcome}: {bad[0].error}")
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return name, wall, cpu, sum(h.execs for h in run.hosts)
+    return _Cost(wall, cpu, sum(h.execs for h in run.hosts))
 
 
 _PROBES = """
@@ -118,7 +128,7 @@ def _verify(folder: Path, count: int) -> str:
 
 
 def main(words: Sequence[str]) -> int:
-    """Print one line for each kind of run, with its ratio to the floor (the median of three pairs)."""
+    """Print one line for each kind of run, with its ratios to the floor. Each figure is a median of its own."""
     parser = argparse.ArgumentParser(
         prog="./dev bench",
         description=__doc__.splitlines()[0].partition(": ")[2],
@@ -142,15 +152,15 @@ def main(words: Sequence[str]) -> int:
                 ("plan", lambda: converge.plan(fleet(entries))),
                 ("apply, nothing to do", lambda: converge.apply(fleet(entries, ldso))),
             ]
-            rounds = [[_measured(kind, work) for kind, work in kinds] for _ in range(4)][1:]
+            rounds = [[_measured(kind, work) for kind, work in kinds] for _ in range(6)][1:]
             whole = _verify(folder, count)
         alone = _probe(folder)
     print(f"{count} loopback hosts, {os.cpu_count()} CPUs; medians of {len(rounds)} rounds")
     print(f"{'':24}{'wall s':>8}{'ratio':>8}{'CPU s':>8}{'ratio':>8}{'execs/host':>12}")
     for at, (kind, _) in enumerate(kinds):
-        middle = sorted(rounds, key=lambda r: r[at][1] / r[0][1])[len(rounds) // 2]
-        _, wall, cpu, execs = middle[at]
-        print(f"{kind:24}{wall:8.2f}{wall / middle[0][1]:8.2f}{cpu:8.2f}{cpu / middle[0][2]:8.2f}{execs / count:12.2f}")
+        wall, cpu, execs = map(statistics.median, zip(*(r[at] for r in rounds), strict=True))
+        slower, dearer = (statistics.median(r[at][of] / r[0][of] for r in rounds) for of in (0, 1))
+        print(f"{kind:24}{wall:8.2f}{slower:8.2f}{cpu:8.2f}{dearer:8.2f}{execs / count:12.2f}")
     print(whole)
     print(alone)
     return 0

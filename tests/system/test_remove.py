@@ -10,6 +10,7 @@ from gpuready.contract.node_record import PATH
 from tests.lab import DISTROS, Machine, repository
 from tests.system.harness import Result
 from tests.system.host import LIBRARIES, Host, Hosts
+from tests.system.warm import LIMITS
 
 OLD_LIST = "/etc/apt/sources.list.d/nvidia-container-toolkit.list"
 USERS = {"log-opts": {"max-size": "10m"}, "max-concurrent-uploads": 7, "labels": ["city=zürich"]}
@@ -187,7 +188,7 @@ def test_a_way_back_that_failed_is_gone_again(fresh: Hosts) -> None:
     fails(converged.replace("\n}", ",\n}"), r"/etc/docker/daemon.json: line \d+, column \d+.*fix it by hand")
     daemon.write_text(converged)
     m.run("pid=$(cat /run/docker.pid); kill -STOP $pid")
-    blind = m.remove(code=1)
+    blind = m.remove(code=1, env={LIMITS: "model.probe.PATIENCE=2 model.probe.LONGER=2"})
     m.run("kill -CONT $(cat /run/docker.pid)")
     assert "docker.running" in blind.component("docker")["error"]["message"], blind.explain()
     m.run(toolkit)

@@ -27,6 +27,8 @@ from typing import Any
 
 _MOST = 200_000
 """Bytes of a request; what a socket takes as one message by default (net.core.wmem_default)."""
+LIMITS = "GPUREADY_LAB_LIMITS"
+"""In a run's environment: constants that are limits of time, with other values: ``model.probe.PATIENCE=3 ...``."""
 
 
 class Warm:
@@ -166,6 +168,12 @@ def _serve(fd: int) -> None:
     assert get_hub_if_exists() is None and threading.active_count() == 1, "no fork bears what an import has begun"
     gc.freeze()  # what is there stays shared
     if words := runs.serve():
+        for each in os.environ.pop(LIMITS, "").split():
+            place, _, number = each.partition("=")
+            module, _, name = place.rpartition(".")
+            limited = importlib.import_module(f"gpuready.{module}")
+            assert isinstance(getattr(limited, name), int), place
+            setattr(limited, name, int(number))
         sys.argv[:] = words
         sys.path[0] = str(Path(words[0]).parent)  # as Python sets it for a script
         runpy.run_path(words[0], run_name="__main__")

@@ -1,6 +1,7 @@
 """Compare the expected state of a node with the actual one, for plan, apply and verify alike. Pure."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from gpuready.contract import owners
 from gpuready.contract.check import undecided
@@ -81,7 +82,7 @@ class Plan:
             self._found[item] = compare(item, self.spec, self.state)
         return self._found[item]
 
-    @property
+    @cached_property
     def removes(self) -> bool:
         """Whether this is the plan of ``remove``: of removals instead of components."""
         return any(isinstance(item, Removal) for item in self.order)
@@ -96,11 +97,11 @@ class Plan:
         """Why this node must be left alone: it may not be a GPU node. Empty if it may change, and for ``remove``."""
         return "" if self.removes else undecided(self.spec, self.state)
 
-    @property
+    @cached_property
     def chosen(self) -> tuple[Component, ...]:
         return tuple(item for item in self.order if self.selected is None or item.name in self.selected)
 
-    @property
+    @cached_property
     def left_out(self) -> tuple[Component, ...]:
         chosen = self.chosen
         return tuple(item for item in self.order if item not in chosen)
