@@ -86,7 +86,7 @@ def next_lines(run: Run) -> list[str]:
         following = "remove" if run.removing else "apply"
     elif run.verb == "apply" and any(host.outcome == "changed" for host in run.hosts):
         following = "verify"
-    elif run.verb == "verify" and any(host.outcome == "would_change" for host in run.hosts):
+    elif run.verb in ("verify", "status") and any(host.outcome == "would_change" for host in run.hosts):
         following = "plan"
     limits = limit_options(run.limit)
     found = [f"next:    gpuready {following} {run.choice}{limits}"] if following else []
@@ -112,9 +112,9 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     if run.refused_by_user:
         why = f" ({meaning(code, run.verb)})" if code != 7 else ""
         return f"{paint('yellow', 'nothing was changed: you answered no')}; {_tally(run)}; exit {code}{why}"
-    reached = f"level {run.level}" if run.level is not None else "no level reached"
+    reached = f"level {run.level}" if run.level is not None else "nothing was judged"
     checks = run.part.proof(run) or _gpu_words(run)
-    judged = f"; {reached}, {checks}" if run.part.of_spec else ""
+    judged = f"; {reached}, {checks}" if run.part.of_spec and run.level is not None else ""
     if code not in (0, 2):
         verdict = paint("yellow", "PENDING") if code == 7 else paint("red", "NOT OK")
         return f"{verdict}: {_tally(run)}{judged}; exit {code} ({meaning(code, run.verb)})"
