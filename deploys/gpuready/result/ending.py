@@ -79,6 +79,9 @@ def host_counts(run: Run, host: HostResult) -> str:
 
 def next_lines(run: Run) -> list[str]:
     """Return the command that follows, and the hosts to repeat it on, uncut, for copying."""
+    bad = [host.name for host in run.hosts if host_style(run, host) == "red"]
+    if run.resumable and (bad or any(host.outcome == "pending" for host in run.hosts)):
+        return ["again:   the same command with --resume"]
     if run.recorded or run.interrupted or not run.choice:
         return []
     following = ""
@@ -90,7 +93,6 @@ def next_lines(run: Run) -> list[str]:
         following = "plan"
     limits = limit_options(run.limit)
     found = [f"next:    gpuready {following} {run.choice}{limits}"] if following else []
-    bad = [host.name for host in run.hosts if host_style(run, host) == "red"]
     if bad and len(bad) < len(run.hosts):
         instead = f" instead of{limits}" if limits else ""
         found.append(f"again:   --limit {shlex.quote(hostlist(bad, whole=True))}{instead}")
@@ -129,7 +131,8 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     failed = ((host, check) for host in run.hosts for check in host.checks if check.status == "fail")
     if failing := sum(blocks.cause(run, *each) is None for each in failed):
         return f"nothing to change, but {count(failing, 'check')} failed; {reached}, {checks}{_left(run)}"
-    return f"{paint('green', 'OK')}: {_praise(run)}{_doubt(run)}; {checks} ({reached}){_left(run)}"
+    praise = "" if run.part.own_verdicts else f"{_praise(run)}{_doubt(run)}; "
+    return f"{paint('green', 'OK')}: {praise}{checks} ({reached}){_left(run)}"
 
 
 def _whose(run: Run) -> str:
