@@ -51,7 +51,9 @@ def _spec() -> str:
     definitions = inventory_schema()["$defs"]
     lines = ["# The spec", "", "What a host's `gpuready` value may hold. In an inventory, the keys are nested:", "",
              "```yaml", "gpuready:", "  runtimes:", "    docker:", "      shm_size: 8g", "```", "",
-             "`gpuready schema` prints the same as a JSON Schema.", ""]  # fmt: skip
+             "If you delete a key, the node keeps its last value: `gpuready remove --only COMPONENT`, then",
+             "`gpuready apply`, bring back what was there before. `gpuready schema` prints the same as a JSON Schema.",
+             ""]  # fmt: skip
     for name, field in definitions["NodeSpec"]["properties"].items():
         rows = list(_keys([name], field, definitions))
         lines += [f"## {name}", "", _text(field.get("description", "") or _of(field, definitions)), ""]

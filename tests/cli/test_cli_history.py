@@ -27,6 +27,11 @@ def documents(folder: Path) -> list[Any]:
     return found
 
 
+@pytest.fixture(autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
 def test_a_result_is_kept_as_it_is_printed(tmp_path: Path) -> None:
     """An online run, which has patched this process for gevent; the place is new."""
     done = gpuready("plan", "-i", write_hosts(tmp_path, GONE), "--history", tmp_path / "new", "--output", "json")

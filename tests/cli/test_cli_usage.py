@@ -45,6 +45,7 @@ USAGE: tuple[tuple[list[str], str], ...] = (
     (["--bogus", "plan"], "--bogus"),
     (["plan", "surplus", "-i", "HOSTS"], "surplus"),
     (["plan", "gpu01"], "did you mean: gpuready plan -i gpu01,"),
+    (["plan", "-i", "hosts.yaml", "gpu01"], "did you mean: gpuready plan -i hosts.yaml --limit gpu01"),
     (["plan", "hosts.yaml"], "did you mean: gpuready plan -i hosts.yaml"),
     (["verify", "-i", "a b.yaml", "c.yaml", "d.yaml"], "gpuready verify -i 'a b.yaml' -i c.yaml -i d.yaml"),
     (["nccl", "hosts.yaml"], "did you mean: gpuready nccl -i hosts.yaml"),
@@ -138,6 +139,10 @@ def test_explain_reads_no_host_because_of_a_variable(
 def test_an_address_needs_no_comma(exits: Exits) -> None:
     assert exits(0, "plan", "-i", "198.18.0.6", "-i", "2001:db8::7", "--list-hosts").out == "198.18.0.6\n2001:db8::7\n"
     assert "with a comma: -i gpu01," in exits(5, "plan", "-i", "gpu01").err
+
+
+def test_a_name_is_not_an_inventory(exits: Exits) -> None:
+    assert "fix:     for a host of an inventory: -i FILE --limit gpu01\n" in exits(5, "plan", "-i", "gpu01").err
 
 
 @pytest.mark.parametrize("argv", [[], ["render"], ["launch"], ["rdma"]], ids=" ".join)

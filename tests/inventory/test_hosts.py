@@ -359,7 +359,7 @@ def test_plan_skips_a_host_without_a_visible_gpu(tmp_path: Path, exits: Exits) -
     assert found["hosts"]["gpu01"]["outcome"] == "would_change"
     bare = found["hosts"]["bare"]
     assert (bare["outcome"], bare["components"], bare["checks"]) == ("skipped", [], [])
-    assert bare["reason"] == "no NVIDIA GPU is seen, and the spec does not say hardware.gpus"
+    assert bare["reason"] == "no NVIDIA GPU is seen, and hardware.gpus is auto"
     assert "skipped  bare: no NVIDIA GPU is seen" in text and "fix:     write hardware: {gpus: none}" in text
 
 
@@ -378,7 +378,7 @@ def test_an_apply_with_only_such_hosts_fails() -> None:
 
     none = ran("apply", "skipped", "skipped")
     assert exit_code(none) == 5 and none.error is not None
-    assert str(none.error) == "apply did nothing: no NVIDIA GPU is seen, and the spec does not say hardware.gpus"
+    assert str(none.error) == "apply did nothing: no NVIDIA GPU is seen, and hardware.gpus is auto"
     assert "gpus: none" in none.error.remedy and "3 hosts: all 3 skipped" in human(none, 5)
     some = ran("apply", "skipped", "changed")
     assert exit_code(some) == 0 and "; 2 hosts skipped" in human(some, 0)

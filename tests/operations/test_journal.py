@@ -11,17 +11,19 @@ from gpuready.model.spec import NodeSpec
 from gpuready.result.model import CheckResult, HostResult
 from gpuready.run.journal import Journal
 
+NOTE = "known_hosts comes from the inventory"
 GPUS = {"hardware": {"gpus": 8}}
 
 
 def entry(**spec: object) -> HostEntry:
-    return HostEntry("gpu01", Connection("gpu01"), NodeSpec.model_validate(GPUS | spec), (), (), Where(""))
+    spec_now = NodeSpec.model_validate(GPUS | spec)
+    return HostEntry("gpu01", Connection("gpu01"), spec_now, (), (NOTE,), Where(""))
 
 
 def ended(folder: Path, begun: bool = True, **of: str) -> Path:
     """A first run, in which the host changed and has one check; a copy, because its directory stays locked."""
     check = {"id": "docker.runtime", "level": "effective", "gpu": False, "summary": "a reason", "status": "pass"}
-    result = HostResult("gpu01", outcome="changed", probed=True, notes=["rebooted in 30 s"])
+    result = HostResult("gpu01", outcome="changed", probed=True, notes=[NOTE, "rebooted in 30 s"])
     result.checks = [CheckResult(**check | of)]  # type: ignore[arg-type]
     journal = Journal(folder / "first", [entry()], None)
     if begun:
@@ -46,6 +48,7 @@ def test_a_host_whose_checks_are_judged_is_skipped_and_its_notes_are_old(of: dic
     journal = Journal(ended(tmp_path, **of), [entry()], None, resume=True)
     assert not journal.entries and not journal.again
     assert journal.earlier["gpu01"].notes == [
+        NOTE,
         "in an earlier run: rebooted in 30 s",
         "done by an earlier run; this one did not connect to it",
     ]

@@ -86,6 +86,14 @@ def test_human_shows_the_matrix_what_failed_and_how_it_ended() -> None:
     assert "exit 3" in lines[-1]
 
 
+def test_a_good_end_claims_nothing_about_the_spec() -> None:
+    good = sample()
+    good.findings, good.unpaired, good.not_attempted = good.findings[:2], [], []
+    made = run(good, "n1", "n2")
+    last = render(made, exit_code(made), "human").splitlines()[-1]
+    assert last == "OK: 2 tests over 1 link: 2 pass (level fabric)"
+
+
 def test_many_hosts_get_the_extremes_and_the_way_to_the_rest() -> None:
     names = [f"gpu{i:03}" for i in range(40)]
     fabric = FabricRun(Wanted(Pairing("ring"), ("write_bw",), 5), rounds=2)

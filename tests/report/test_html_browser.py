@@ -104,11 +104,15 @@ def test_axe_finds_no_violation_in_a_comparison(width: int, dark: bool, tmp_path
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [1280, 800, 400])
-def test_axe_finds_no_violation_in_a_history(width: int, dark: bool, tmp_path: Path, exits: Exits) -> None:
+def test_axe_finds_no_violation_in_a_history(
+    width: int, dark: bool, tmp_path: Path, exits: Exits, monkeypatch: pytest.MonkeyPatch
+) -> None:
     results, page = tmp_path / "results", tmp_path / "history.html"
     results.mkdir()
     history(results)
-    exits(0, "history", results, "--since", "5000w", "--output", f"html:{page}")
+    with monkeypatch.context() as own:
+        own.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+        exits(0, "history", results, "--since", "5000w", "--output", f"html:{page}")
     found = asked(page.read_text("utf-8"), tmp_path, dark=dark, width=width)
     assert found["violations"] == [] and found["passes"] > 15
     assert found["dark"] is dark and found["wider"] <= 0

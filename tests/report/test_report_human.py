@@ -92,6 +92,20 @@ def test_batches_of_a_closed_window_say_so(reason: str, says: str) -> None:
     assert line == "in 2 batches, one after another" + (f"{says} window opens" if says else "")
 
 
+def test_with_a_state_directory_the_rest_is_for_resume() -> None:
+    made = sample("failed")
+    assert "--resume" not in human(made, 1)
+    made.resumable = True
+    told = human(made, 1)
+    assert "\nagain:   the same command with --resume\n" in told and "--limit" not in told
+
+
+def test_the_way_back_has_no_level() -> None:
+    made = run("plan", differing("gpu01"))
+    made.removing, made.hosts[0].checks = True, []
+    assert human(made, 0).endswith("\n1 host: 1 would change, nothing was changed\n")
+
+
 def test_after_a_confirmed_plan_the_differences_are_not_shown_again() -> None:
     made = sample("failed")
     whole = human(made, 1)

@@ -110,13 +110,15 @@ class HostVerb(Verb):
     """A verb over hosts. What it needs is imported when it runs and not for its help; signals wait meanwhile."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Say what was meant by an inventory without ``-i``, or by ``-i *.yaml``."""
+        """Say what was meant by an inventory without ``-i``, by ``-i *.yaml``, or by a host of the inventory."""
         ctx.allow_extra_args = True
         rest = super().parse_args(ctx, args)
         if rest and not ctx.resilient_parsing:
             words = [str(ctx.params[str(each.name)]) for each in self.params if isinstance(each, click.Argument)]
-            sources = [*ctx.params["inventory"], *(name if Path(name).suffix else f"{name}," for name in rest)]
-            words += [word for name in sources for word in ("-i", name)]
+            files = [*ctx.params["inventory"], *(name for name in rest if Path(name).suffix)]
+            hosts = [name for name in rest if not Path(name).suffix]
+            words += [word for name in files for word in ("-i", name)]
+            words += [word for name in hosts for word in (("--limit", name) if files else ("-i", f"{name},"))]
             meant = f"{ctx.command_path} {shlex.join(words)}"
             raise UsageError(f"unexpected argument {rest[0]!r}", remedy=f"did you mean: {meant}")
         return rest

@@ -139,7 +139,7 @@ def gpu_count(number: int) -> str:
     return f"{number} GPU{'' if number == 1 else 's'}"
 
 
-UNDECIDED = "no NVIDIA GPU is seen, and the spec does not say hardware.gpus"
+UNDECIDED = "no NVIDIA GPU is seen, and hardware.gpus is auto"
 DECIDE = (
     "write hardware: {gpus: none} for a host without GPUs, such as a build host; otherwise their number. "
     "Without an inventory file: -e hardware.gpus=none"

@@ -77,7 +77,8 @@ def read_source(source: str, graph: Graph, errors: list[SpecError], *, allow_exe
     else:
         is_name = is_host(source) and not source.endswith(_NAMES_OF_FILES)
         hint = f"a file, or hosts with a comma: -i {source}," if is_name else "a file that exists"
-        remedy = "" if is_name else f"check the path{_beside(source)}; gpuready init writes an inventory"
+        beside = f"check the path{_beside(source)}; gpuready init writes an inventory"
+        remedy = f"for a host of an inventory: -i FILE --limit {source}" if is_name else beside
         raise InventoryError(f"{source or repr(source)}: no such inventory; -i takes {hint}", remedy=remedy)
 
 

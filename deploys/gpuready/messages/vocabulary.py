@@ -87,7 +87,8 @@ _LEVELS = {
     "config": ("The check reads files of the node.", _LEVEL.format("config")),
     "effective": ("The check reads what running engines, the kernel and the driver answer. This is the default level.",
                   _LEVEL.format("effective")),
-    "smoke": ("The check starts a new container or pod and looks into it.", _LEVEL.format("smoke")),
+    "smoke": ("The check starts a new container or pod of verify.image and looks into it. Level effective does this, too, "
+              "if verify.image is set.", "verify: {image: IMAGE} in the spec; the image must be on the node"),
     "stress": ("The check loads the GPUs of an idle node.", "gpuready verify -i INVENTORY --level stress"),
     "fabric": ("The check tests pairs of hosts.", "gpuready fabric -i INVENTORY"),
 }  # fmt: skip

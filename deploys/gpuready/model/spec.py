@@ -220,7 +220,7 @@ class Verify(Section):
     """How deep verify tests."""
 
     level: Level = "effective"
-    """effective asks the engines, config only reads files, smoke also starts a container."""
+    """config: only files; effective: also engines, and a container if image is set; smoke: notes if it is not set."""
     image: Image | None = None
     """The image of the smoke container; without verify.torch, of the load test. It must be on the node: no pull."""
     torch: Path | None = None

@@ -79,6 +79,9 @@ def host_counts(run: Run, host: HostResult) -> str:
 
 def next_lines(run: Run) -> list[str]:
     """Return the command that follows, and the hosts to repeat it on, uncut, for copying."""
+    bad = [host.name for host in run.hosts if host_style(run, host) == "red"]
+    if run.resumable and (bad or any(host.outcome == "pending" for host in run.hosts)):
+        return ["again:   the same command with --resume"]
     if run.recorded or run.interrupted or not run.choice:
         return []
     following = ""
@@ -86,11 +89,10 @@ def next_lines(run: Run) -> list[str]:
         following = "remove" if run.removing else "apply"
     elif run.verb == "apply" and any(host.outcome == "changed" for host in run.hosts):
         following = "verify"
-    elif run.verb == "verify" and any(host.outcome == "would_change" for host in run.hosts):
+    elif run.verb in ("verify", "status") and any(host.outcome == "would_change" for host in run.hosts):
         following = "plan"
     limits = limit_options(run.limit)
     found = [f"next:    gpuready {following} {run.choice}{limits}"] if following else []
-    bad = [host.name for host in run.hosts if host_style(run, host) == "red"]
     if bad and len(bad) < len(run.hosts):
         instead = f" instead of{limits}" if limits else ""
         found.append(f"again:   --limit {shlex.quote(hostlist(bad, whole=True))}{instead}")
@@ -112,9 +114,9 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     if run.refused_by_user:
         why = f" ({meaning(code, run.verb)})" if code != 7 else ""
         return f"{paint('yellow', 'nothing was changed: you answered no')}; {_tally(run)}; exit {code}{why}"
-    reached = f"level {run.level}" if run.level is not None else "no level reached"
+    reached = f"level {run.level}" if run.level is not None else "nothing was judged"
     checks = run.part.proof(run) or _gpu_words(run)
-    judged = f"; {reached}, {checks}" if run.part.of_spec else ""
+    judged = f"; {reached}, {checks}" if run.part.of_spec and run.level is not None else ""
     if code not in (0, 2):
         verdict = paint("yellow", "PENDING") if code == 7 else paint("red", "NOT OK")
         return f"{verdict}: {_tally(run)}{judged}; exit {code} ({meaning(code, run.verb)})"
@@ -129,7 +131,8 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     failed = ((host, check) for host in run.hosts for check in host.checks if check.status == "fail")
     if failing := sum(blocks.cause(run, *each) is None for each in failed):
         return f"nothing to change, but {count(failing, 'check')} failed; {reached}, {checks}{_left(run)}"
-    return f"{paint('green', 'OK')}: {_praise(run)}{_doubt(run)}; {checks} ({reached}){_left(run)}"
+    praise = "" if run.part.own_verdicts else f"{_praise(run)}{_doubt(run)}; "
+    return f"{paint('green', 'OK')}: {praise}{checks} ({reached}){_left(run)}"
 
 
 def _whose(run: Run) -> str:

@@ -582,7 +582,8 @@ class Run(Summary):
     ``diff_shown``: a person has seen the differences. ``removing``: away from the spec (``remove``, and its dry run).
     ``selected``: the components that were chosen (None: all). ``recorded``: it is of recorded states, not of nodes as
     they are. ``choice``: the options that chose the hosts, as shell words, without ``limit``, the values of
-    --limit; empty if no command line did. ``verbose``: text also counts the execs.
+    --limit; empty if no command line did. ``verbose``: text also counts the execs. ``resumable``: --resume does the
+    rest.
     """
 
     verb: str
@@ -598,6 +599,7 @@ class Run(Summary):
     choice: str = ""
     limit: tuple[str, ...] = ()
     verbose: bool = False
+    resumable: bool = False
 
     @property
     def level(self) -> LevelName | None:

@@ -106,6 +106,7 @@ class Journal:
             for entry in entries
             if (rest := self._rest(entry, found.get(entry.name), resume=resume, failed_only=failed_only))
         )
+        self._known = {entry.name: entry.notes for entry in self.entries}
 
     def _lock(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -132,8 +133,11 @@ class Journal:
                 return None
             if result is not None and not changed and (_ended_well(result) or (failed_only and not failed)):
                 result.earlier = before.time
-                result.notes = [f"in an earlier run: {note}" for note in result.notes]
-                result.notes.append("done by an earlier run; this one did not connect to it")
+                result.notes = [
+                    *entry.notes,
+                    *(f"in an earlier run: {note}" for note in result.notes),
+                    "done by an earlier run; this one did not connect to it",
+                ]
                 self.earlier[entry.name] = result
                 return None
             if changed:
@@ -159,12 +163,13 @@ class Journal:
         self.again |= frozenset(names)
 
     def end(self, host: HostResult) -> None:
-        """Write what became of a host, unless its turn is still to come."""
+        """Write what became of a host, unless its turn is still to come. Notes from before the run are left out."""
         if host.outcome in ("would_change", "not_attempted"):
             return
         begun = host.name in self.again and not _ended_well(host)
         entry = Entry(host=host.name, time=_now(), asked=self._asked[host.name], begun=begun)
-        self._write([entry.model_copy(update={"result": host_document(host)})])
+        seen = [note for note in host.notes if note not in self._known[host.name]]
+        self._write([entry.model_copy(update={"result": host_document(replace(host, notes=seen))})])
 
     def _write(self, entries: Iterable[Entry]) -> None:
         data = "".join(f"{entry.model_dump_json()}\n" for entry in entries).encode()

@@ -3,6 +3,7 @@
 import json
 import os
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -262,6 +263,16 @@ def test_a_file_is_read_once(place: Path, monkeypatch: pytest.MonkeyPatch, exits
     keep(place, 11, "verify", node("gpu02", GOOD))
     exits(0, "history", place)
     assert read[11:] == ["verify-11.json"]
+
+
+def test_an_index_that_nobody_uses_goes(place: Path, cache: Path, exits: Exits) -> None:
+    exits(0, "history", place)
+    (used,) = cache.iterdir()
+    (old := cache / "history-0.sqlite").touch()
+    for path, days in ((used, 400), (old, 31)):
+        os.utime(path, times=(0, time.time() - days * 86400))
+    exits(0, "history", place)
+    assert [*cache.iterdir()] == [used]
 
 
 def test_a_file_that_was_replaced_is_read_again(tmp_path: Path, exits: Exits) -> None:

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,8 @@ CREATE TABLE seen (id INTEGER PRIMARY KEY, content TEXT NOT NULL UNIQUE);
 CREATE TABLE file (name BLOB PRIMARY KEY, stamp TEXT NOT NULL, problem TEXT NOT NULL,
                    ended TEXT NOT NULL, verb TEXT NOT NULL, exit_code INTEGER NOT NULL, hosts TEXT NOT NULL);
 """
+#: Seconds after which an index that nobody used goes: its place may have vanished.
+_UNUSED = 30 * 86400
 #: Files that are read between two commits.
 _AT_ONCE = 50
 
@@ -78,7 +81,13 @@ def _path(key: str) -> Path | None:
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (OSError, RuntimeError):  # RuntimeError: nobody knows the home
         return None
-    return cache / f"history-{hashlib.sha256(os.fsencode(key)).hexdigest()[:32]}.sqlite"
+    index = cache / f"history-{hashlib.sha256(os.fsencode(key)).hexdigest()[:32]}.sqlite"
+    with contextlib.suppress(OSError):
+        index.touch()
+        for other in cache.glob("history-*"):
+            if other.stat().st_mtime < time.time() - _UNUSED:
+                other.unlink()
+    return index
 
 
 def _through(

@@ -33,10 +33,10 @@ _HELP = """Compare every node with its spec, and test that it works.
 @STATE
 @click.option("--passive", is_flag=True, help="Judge only what the probe reads; run no active tests.")
 @click.option("--level", type=click.Choice(["config", "effective", "smoke", "stress"]),
-              help="How deep to check, overriding verify.level in the spec. config: files; effective: running engines, "
-              "and a container if verify.image is set; smoke: the same, and says if there is no image; stress: also "
-              "loads all GPUs of idle nodes with the PyTorch of verify.torch or verify.image, or runs DCGM's diagnostic"
-              " (dcgm.diag).")  # fmt: skip
+              help="How deep to check, overriding verify.level in the spec. config: only files; effective: also "
+              "running engines, and a new container if verify.image is set; smoke: as effective, with a note if "
+              "verify.image is not set; stress: also loads all GPUs of idle nodes with the PyTorch of verify.torch or "
+              "verify.image, or runs DCGM's diagnostic (dcgm.diag).")  # fmt: skip
 @click.option("--seconds", type=Number(1, 3600), metavar="SECONDS",
               help=f"Seconds of load for --level stress; all GPUs at once.  [default: {SECONDS}]")  # fmt: skip
 def command(state: str | None, passive: bool, level: str | None, seconds: int | None, **given: Any) -> int:
