@@ -1,4 +1,4 @@
-"""Run a job of ``fabric``: torchrun on all of its nodes at once. If one fails or is lost, all end."""
+"""Run a job of ``fabric``: torchrun on all of its nodes at once, or mpirun on one. If one fails or is lost, all end."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _run(part: Part, host: Host, port: AsyncResult[int], sessions: list[Session]
     patience = limit if alone else OPENING + _SILENCE  # sudo may take its time before the first beat
     try:
         with (
-            gevent.Timeout(limit, ProbeError(f"torchrun did not end within {limit} s")),
+            gevent.Timeout(limit, ProbeError(f"{'mpirun' if alone else 'torchrun'} did not end within {limit} s")),
             contextlib.ExitStack() as stack,
         ):
             session = begin(
