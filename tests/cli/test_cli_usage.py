@@ -68,6 +68,8 @@ USAGE: tuple[tuple[list[str], str], ...] = (
     (["nccl", "--format", "env"], "fix:     --output FORMAT"),
     (["fabric"], "no inventory: -i is missing"),
     (["fabric", "-i", "HOSTS"], "one host alone: --tests loopback, or gpuready verify --level stress"),
+    (["fabric", "-i", "HOSTS", "--tests", "loopback,rping"], "one host alone: --tests loopback"),
+    (["fabric", "-i", "HOSTS", "--tests", "loopback", "--mpirun"], "--mpirun measures collective"),
     (["fabric", "-i", "HOSTS", "--pairs", "some"], "--pairs some"),
     (["fabric", "-i", "HOSTS", "--tests", "rpign"], "did you mean 'rping'?"),
     (["plan", "-i", "HOSTS", "--output", "svg:x.svg"], "one of human, json, jsonl, junit"),

@@ -5,6 +5,7 @@ from typing import Any
 import gevent
 import pytest
 
+from gpuready.fabric import mpirun
 from gpuready.fabric.verdict import Answer
 from gpuready.operations.transport import ConnectionLost
 from gpuready.verbs.fabric import job_run as operation
@@ -45,6 +46,24 @@ def test_no_node_can_make_the_others_wait_for_ever(first: Node, trouble: str, mo
     with gevent.Timeout(10):
         found = operation.run_job(parts(), hosts)
     assert trouble in found[0].trouble and [each.rc for each in found[1:]] == [None, None]
+
+
+def test_mpirun_may_be_silent_until_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It listens for nobody, and its script has no beat."""
+    limits: list[float] = []
+
+    def hear(self: Node, *words: str, limit: float) -> tuple[str, str]:
+        limits.append(limit)
+        return "begin", ""
+
+    started: list[Any] = []
+    monkeypatch.setattr(Node, "hear", hear)
+    monkeypatch.setattr(operation, "begin", lambda stack, host, *rest: started.append(rest) or Node())
+    monkeypatch.setattr(operation, "answer", lambda session: Answer(0))
+    job = mpirun.part(parts(), 5)
+    hosts: Any = NAMES[:1]
+    assert operation.run_job([job], hosts) == [Answer(0)]
+    assert limits == [job.command.limit + operation._GRACE] and started[0][-1] == ""
 
 
 def test_the_whole_training_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from gpuready.base.host_list import hostlist
 from gpuready.base.part import Amount, Count, OneOf, Part
 from gpuready.fabric import job
 from gpuready.fabric.commands import TESTS
-from gpuready.fabric.counters import Moved
+from gpuready.fabric.counters import Moved, Proof
 from gpuready.fabric.search import Group, Trial, bound, good, in_order, named, next_round, suspects
 from gpuready.fabric.verdict import Answer, Finding, proofs
 from gpuready.gpu.stress_figures import Gpu, floor_of_node
@@ -197,16 +197,17 @@ def judged(parts: Sequence[job.Part], answers: Sequence[Answer], limits: Thresho
         return Outcome("unknown", f"{hostlist(silent)}: not every rank came to its end", _EXPLAIN, measured)
     if not measured:
         return Outcome("unknown", "this backend has none of the collectives", _EXPLAIN)
-    return _figures(parts, answers, rows, measured, limits)
+    return figured(parts, answers, rows, measured, limits)
 
 
-def _figures(
+def figured(
     parts: Sequence[job.Part],
     answers: Sequence[Answer],
     rows: Sequence[_Row],
     measured: tuple[Measured, ...],
     limits: Thresholds,
 ) -> Outcome:
+    """Return the result of a job without a fault: its figures, and whether the all-reduce is fast enough."""
     models = [model for answer in answers for model in _MODEL.findall(answer.text)]
     limit, why = _limit(parts, models, limits)
     found = Outcome("pass", "", measured=measured, limit=limit)
@@ -238,8 +239,18 @@ def _limit(parts: Sequence[job.Part], models: Sequence[str], limits: Thresholds)
     return share * min(rails) / 8, f"limit: {share:.2g} of {min(rails):g} Gbit/s, the ports of a host together"
 
 
+def counted(part: job.Part, answer: Answer, moved: int) -> list[Proof]:
+    """Return the proofs by the counters of the host and by NCCL's log. ``moved``: the bytes of all ports together."""
+    least = moved if part.single else 0
+    return proofs(part.end, answer, Moved(0, least, 0, least), nccl=not part.command.gloo)
+
+
 def findings(
-    parts: Sequence[job.Part], answers: Sequence[Answer], found: Outcome, search: Search | None
+    parts: Sequence[job.Part],
+    answers: Sequence[Answer],
+    found: Outcome,
+    search: Search | None,
+    prove: Callable[[job.Part, Answer, int], list[Proof]] = counted,
 ) -> list[Finding]:
     """Return a finding for each host. After a search, a host that passed with others passes."""
     top = found.best("all_reduce")
@@ -258,8 +269,7 @@ def findings(
         elif search:
             summary = f"{summary}; {search.summary}"
         if status == "pass" and not search:
-            moved = least if part.single else 0
-            proved = proofs(part.end, answer, Moved(0, moved, 0, moved), nccl=not part.command.gloo)
+            proved = prove(part, answer, least)
             proof = "; ".join(each.text for each in proved)
             if any(each.proved is False for each in proved):
                 status, summary, remedy = "fail", f"{summary}; but not through {part.end.device}", _EXPLAIN

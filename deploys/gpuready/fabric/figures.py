@@ -56,9 +56,10 @@ class Latency:
 
 @dataclass(frozen=True)
 class Collective:
-    """An out-of-place row of nccl-tests: bytes and GB/s. ``wrong`` is None if it was not checked."""
+    """An out-of-place row of nccl-tests: bytes, the time, and GB/s. ``wrong`` is None if it was not checked."""
 
     size: int
+    microseconds: float
     algbw: float
     busbw: float
     wrong: int | None
@@ -91,13 +92,22 @@ def latency(text: str) -> Latency | None:
     return Latency(int(size), int(iterations), float(typical), float(average), float(p99))
 
 
+def collectives(text: str) -> list[Collective]:
+    """Parse the rows of nccl-tests' table."""
+    return [
+        Collective(int(size), float(time), float(algbw), float(busbw), _wrong(wrong))
+        for size, _, _, _, _, time, algbw, busbw, wrong in _COLLECTIVE.findall(text)
+    ]
+
+
 def collective(text: str) -> Collective | None:
     """Parse the last row of nccl-tests' table."""
-    rows = _COLLECTIVE.findall(text)
-    if not rows:
-        return None
-    size, _, _, _, _, _, algbw, busbw, wrong = rows[-1]
-    return Collective(int(size), float(algbw), float(busbw), int(wrong) if wrong.isdecimal() else None)
+    return next(reversed(collectives(text)), None)
+
+
+def _wrong(text: str) -> int | None:
+    """Return a number that nccl-tests prints as C's %g: 3, or 1e+06; None for N/A."""
+    return int(float(text)) if re.fullmatch(_NUMBER, text) else None
 
 
 def network(log: str) -> str:

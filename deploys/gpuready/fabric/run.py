@@ -16,13 +16,14 @@ from gpuready.network.links import Unpaired
 class Wanted:
     """The request: how to make pairs, the tests in order, and for how many seconds the throughput is measured.
 
-    ``automatic``: the user named no tests, so the hosts decide.
+    ``automatic``: the user named no tests, so the hosts decide. ``mpirun``: nccl-tests measure the collectives.
     """
 
     pairing: Pairing
     tests: tuple[str, ...]
     seconds: int
     automatic: bool = False
+    mpirun: bool = False
 
     def for_hosts(self, tests: tuple[str, ...]) -> Wanted:
         """Return the request with these tests if the user named none."""

@@ -245,10 +245,15 @@ def proofs(end: End, answer: Answer, moved: Moved, *, nccl: bool) -> list[Proof]
     proof = (judge_netdev if end.over_tcp else judge)(answer.before, answer.after, moved)
     found = [Proof(proof.proved, f"{end}: {proof.text}")]
     if nccl:
-        used = figures.network(answer.text)
-        as_wanted = None if not used else (used == "Socket") == end.over_tcp
-        found.append(Proof(as_wanted, f"{end}: NCCL's log shows {used or 'no network'}"))
+        found.append(log_proof(end, answer))
     return found
+
+
+def log_proof(end: End, answer: Answer) -> Proof:
+    """Return the proof by NCCL's log: which network it used."""
+    used = figures.network(answer.text)
+    as_wanted = None if not used else (used == "Socket") == end.over_tcp
+    return Proof(as_wanted, f"{end}: NCCL's log shows {used or 'no network'}")
 
 
 def _over_tcp(plain: Finding, answers: tuple[Answer, Answer], limits: Thresholds) -> Finding:

@@ -55,6 +55,11 @@ Tests, in this order by default:
     help="Tests to run, in this order. Default: the RDMA tests if a host has RDMA, else the TCP tests.",
 )
 @click.option(
+    "--mpirun",
+    is_flag=True,
+    help="Measure collective with nccl-tests, which mpirun on the first host starts over SSH between the hosts.",
+)
+@click.option(
     "--seconds",
     type=Number(1, 600),
     default=5,
@@ -67,7 +72,7 @@ Tests, in this order by default:
     type=Number(0, 2**32 - 1),
     help="Seed for random:N. The report prints it, so a run can be repeated.",
 )
-def command(pairs: str, tests: str | None, seconds: int, seed: int | None, **given: Any) -> int:
+def command(pairs: str, tests: str | None, mpirun: bool, seconds: int, seed: int | None, **given: Any) -> int:
     """The exit code."""
     from gpuready.cli.online import online
     from gpuready.cli.request import request
@@ -76,7 +81,9 @@ def command(pairs: str, tests: str | None, seconds: int, seed: int | None, **giv
     way = pairing(pairs, random.SystemRandom().randrange(2**32) if seed is None else seed)
     named = [each for name in tests.split(",") for each in _named(name)] if tests is not None else WITH_RDMA
     wanted = request("fabric", **given)
-    what = Wanted(way, tuple(dict.fromkeys(named)), seconds, automatic=tests is None)
+    what = Wanted(way, tuple(dict.fromkeys(named)), seconds, tests is None, mpirun)
+    if mpirun and "collective" not in what.tests:
+        raise UsageError("--mpirun measures collective", remedy="add --tests collective")
     if len(wanted.entries) < 2 and what.of_several:
         remedy = "add a host, or widen --limit; one host alone: --tests loopback, or gpuready verify --level stress"
         raise UsageError("fabric needs at least two hosts; one is chosen", remedy=remedy)

@@ -1,4 +1,4 @@
-"""Run a job of ``fabric``: torchrun on all of its nodes at once. If one fails or is lost, all end."""
+"""Run a job of ``fabric``: torchrun on all of its nodes at once, or mpirun on one. If one fails or is lost, all end."""
 
 from __future__ import annotations
 
@@ -56,13 +56,16 @@ def _run(part: Part, host: Host, port: AsyncResult[int], sessions: list[Session]
     """Run torchrun on one node. The first node sets ``port``; the others wait for it, or for 0: there will be none."""
     first = part.rank == 0
     limit = part.command.limit + _GRACE
-    patience = OPENING + _SILENCE  # sudo may take its time before the first beat
+    alone = not part.command.launcher  # mpirun: it starts the other nodes' ranks, and has no beat
+    patience = limit if alone else OPENING + _SILENCE  # sudo may take its time before the first beat
     try:
         with (
-            gevent.Timeout(limit, ProbeError(f"torchrun did not end within {limit} s")),
+            gevent.Timeout(limit, ProbeError(f"{'mpirun' if alone else 'torchrun'} did not end within {limit} s")),
             contextlib.ExitStack() as stack,
         ):
-            session = begin(stack, host, part.command, part.end, lowest if first else 0, "tcp" if first else "")
+            session = begin(
+                stack, host, part.command, part.end, lowest if first else 0, "tcp" if first and not alone else ""
+            )
             sessions.append(session)
             while True:
                 word, text = session.hear("beat", "listening", "ready", "begin", limit=patience)

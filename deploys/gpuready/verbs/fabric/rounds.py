@@ -14,14 +14,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from gpuready.contract.check import has_gpu
-from gpuready.fabric import collective, loopback, training
+from gpuready.fabric import collective, loopback, mpirun, training
 from gpuready.fabric.checks import judge_host
 from gpuready.fabric.commands import TESTS, WITH_RDMA, WITHOUT_RDMA, commands
 from gpuready.fabric.job import Part, planned
 from gpuready.fabric.run import FabricRun
 from gpuready.fabric.search import bound
 from gpuready.fabric.tcp_tests import SOCKETS, more_sockets
-from gpuready.fabric.verdict import Answer
+from gpuready.fabric.verdict import Answer, skipped
 from gpuready.model.network import NetDevice, Network
 from gpuready.network.links import Link, at_work, links, loops, remarks, tcp_links
 from gpuready.network.nccl_conf import of_jobs
@@ -169,13 +169,25 @@ def _collective(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState]
         for each in findings:
             fabric.add(each)
         return
-    (answers,) = run([parts])
-    first = collective.judged(parts, answers, limits)
+    prove = collective.counted
+    if fabric.wanted.mpirun and (silent := [part.end for part in parts if not part.end.address]):
+        for part in parts:
+            why = f"mpirun needs an IP address of each host: {', '.join(map(str, silent))} has none"
+            fabric.add(skipped(collective.TEST, part.end, part.end, why))
+        return
+    if fabric.wanted.mpirun:
+        ((answer,),) = run([[mpirun.part(parts, seconds)]])
+        answers, prove = [answer] * len(parts), mpirun.proof
+        first = mpirun.judged(parts, answer, limits)
+    else:
+        (answers,) = run([parts])
+        first = collective.judged(parts, answers, limits)
     fabric.measured, fabric.fault = first.measured, first.fault
 
     def trials(groups: Sequence[tuple[Sequence[str], Sequence[int]]]) -> list[collective.Outcome]:
         made = [plan(first.scope, names, gpus)[0] for names, gpus in groups]
-        jobs = [[replace(part, command=replace(part.command, known=True)) for part in job] for job in made]
+        known = not fabric.wanted.mpirun  # the first job has found torch
+        jobs = [[replace(part, command=replace(part.command, known=known)) for part in job] for job in made]
         answers = iter(run([job for job in jobs if job]))
         return [collective.judged(job, next(answers) if job else [], limits) for job in jobs]
 
@@ -187,7 +199,7 @@ def _collective(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState]
         spread = {name: hosts.entries[name].spread for name in states}
         racks = {name: place[1] for name, place in spread.items() if place}
         fabric.search = collective.find(tuple(states), gpus, trials, racks)
-    for each in collective.findings(parts, answers, first, fabric.search):
+    for each in collective.findings(parts, answers, first, fabric.search, prove):
         fabric.add(replace(each, seconds=time.monotonic() - began))
 
 
