@@ -172,3 +172,5 @@ def test_verify_compares_the_hosts_of_a_run(exits: Exits, tmp_path: Path) -> Non
     for host in document["hosts"].values():
         found = {check["id"]: check["status"] for check in host["checks"]}
         assert (found["gpu.rack"], found["driver.imex_domain"]) == ("warn", "fail")
+    said = exits(3, "explain", "gpu.rack", "-i", inventory, "--state", file)
+    assert "it compares hosts" in said.out and "gpuready verify -i INVENTORY" in said.out

@@ -310,8 +310,8 @@ TOGETHER = (
         "The IMEX services of an NVLink domain compare their lists of nodes when they connect. If the lists differ, or "
         "name a node that NVLink does not reach, they do not become READY, or importing memory fails.",
         "sha256sum /etc/nvidia-imex/nodes_config.cfg on each; nvidia-imex-ctl -N",
-        "write the same file, with the same order, to all hosts of the list, then systemctl restart nvidia-imex on "
-        "each",
+        "write the same file to all hosts of the list, with the same order and only hosts of one NVLink clique; then "
+        "systemctl restart nvidia-imex on each",
         _alone,
         after=(),
     ),
