@@ -28,6 +28,7 @@ from gpuready.fabric import checks as fabric
 from gpuready.gpu import (
     dma,
     gpus,
+    imex,
     leftovers,
     libcuda,
     memory,
@@ -51,6 +52,7 @@ CATALOGUE = (
     *xids.CHECKS,
     *memory.CHECKS,
     *nvswitch.CHECKS,
+    *imex.CHECKS,
     *nvlink.CHECKS,
     *settings.CHECKS,
     *dma.CHECKS,
@@ -85,6 +87,7 @@ QUESTIONS: tuple[Questions, ...] = (
     roce.questions,
     libcuda.questions,
     nvlink.questions,
+    imex.questions,
     dma.questions,
     torch_smoke.questions,
     wheels.questions,
@@ -97,5 +100,5 @@ QUESTIONS: tuple[Questions, ...] = (
 )
 """What the active checks ask, in this order. CUDA is asked before all that a GPU that hangs would make hang, too."""
 
-BY_ID = {check.id: check for check in (*CATALOGUE, *stress.CHECKS, diag.DIAG, *fabric.CHECKS)}
-"""All checks by id, with those under load (``verify --level stress``) and of pairs of hosts (``gpuready fabric``)."""
+BY_ID = {check.id: check for check in (*CATALOGUE, *imex.TOGETHER, *stress.CHECKS, diag.DIAG, *fabric.CHECKS)}
+"""All checks by id, with those of several hosts, under load (``verify --level stress``), and of ``gpuready fabric``."""

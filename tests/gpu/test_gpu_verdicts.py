@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from gpuready.gpu.imex import NODES
 from gpuready.model.kernel_log import kernel_log
+from gpuready.model.network import NetDevice, Network
 from gpuready.model.state import Driver, NodeState, Package, Unit, Unknown
 from tests.model.probe_answers import DRIVER, h200, recorded
 from tests.verdicts import (
@@ -112,10 +114,12 @@ def board(
 
 
 def rack(state: NodeState, imex: str = "active", enabled: str = "enabled", **fields: Any) -> NodeState:
-    """A node of a GB300 rack; ``imex`` is the state of its service, if that is installed."""
-    given = {"parts": ("nvidia-imex-580",) if imex else (), "marks": ()} | fields
+    """A node of a GB300 rack; ``imex`` is the state of its service, if that is installed. The list names two nodes."""
+    given = {"parts": ("nvidia-imex-580",) if imex else (), "marks": ("imex_channel0",)} | fields
     units = {"nvidia-imex.service": Unit(load="loaded", active=imex, enabled=enabled)} if imex else {}
-    return board(state, GB300, **{**given, "units": units})
+    files = root_files({NODES: "10.0.0.1\n10.0.0.2\n"})
+    network = Network(devices={"eth0": NetDevice(addresses=("10.0.0.1/24",))})
+    return board(state, GB300, **{"units": units, "files": files, "network": network, **given})
 
 
 def xid(number: int, rest: str = "pid=1, name=python3", bus: str = "PCI:0000:00:06") -> str:
@@ -313,7 +317,7 @@ SWITCHES: list[Row] = [
     fails("gpu.fabric", "not installed", switched(h200(), unit="")),
     fails("gpu.fabric", "state is In Progress", said(*IN_PROGRESS)),
     fails("gpu.fabric", "status is missing", said(("fabric/state", "Completed"), ("fabric/status", "N/A"))),
-    warns("gpu.fabric", "is degraded", said(*COMPLETE, ("health/bandwidth", "Degraded"))),
+    warns("gpu.fabric", "bandwidth Degraded", said(*COMPLETE, ("health/bandwidth", "Degraded"))),
     is_unknown("gpu.fabric", "no answer", switched(h200(), units=STUCK)),
     passes("gpu.fabric", "complete for 1 GPU", board(said(*COMPLETE))),
     passes("gpu.fabric", "complete for 1 GPU", board(said(*COMPLETE), unit="", parts=())),
@@ -327,20 +331,6 @@ SWITCHES: list[Row] = [
     fails("gpu.fabric", "state is In Progress", board(said(*IN_PROGRESS))),
     fails("gpu.fabric", "state is In Progress", rack(said(*IN_PROGRESS))),
     skips("gpu.fabric", "no NVSwitch", rack(h200())),
-    skips("driver.imex", "not in a GB200 or GB300 rack", h200()),
-    skips("driver.imex", "not in a GB200 or GB300 rack", rack(h200(), imex="")),  # in no fabric
-    passes("driver.imex", "is active", rack(said(*COMPLETE))),
-    fails("driver.imex", "is failed", rack(said(*COMPLETE), imex="failed", enabled="disabled")),
-    fails("driver.imex", "is inactive", rack(said(*COMPLETE), imex="inactive")),
-    warns("driver.imex", "is inactive", rack(said(*COMPLETE), imex="inactive", enabled="disabled")),
-    warns("driver.imex", "IMEX is not installed", rack(said(*COMPLETE), imex="")),
-    warns("driver.imex", "is failed", rack(h200(), imex="failed")),
-    skips("driver.imex", "is not enabled", rack(h200(), imex="inactive", enabled="disabled")),
-    skips("driver.imex", "DRA driver starts IMEX", rack(said(*COMPLETE), imex="failed", marks=("dra_imex",))),
-    skips("driver.imex", "DRA driver starts IMEX", rack(said(*COMPLETE), imex="", marks=("dra_imex",))),
-    warns("driver.imex", "starts its own IMEX", rack(said(*COMPLETE), marks=("dra_imex",))),
-    is_unknown("driver.imex", "no answer", rack(said(*COMPLETE), packages=STUCK)),
-    is_unknown("driver.imex", "no answer", rack(smi(XML, driver={"smi": STUCK}))),
 ]
 SETTINGS: list[Row] = [
     passes("gpu.pcie", "all PCIe lanes", h200()),

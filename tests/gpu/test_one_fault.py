@@ -30,15 +30,15 @@ def test_the_recorded_machine_passes_what_concerns_driver_and_libcuda() -> None:
     wanted = [j for j in judged if j.check.id.startswith(("driver.", "libcuda.", "gpu."))]
     judged_as = {j.check.id: j.verdict.status for j in wanted}
     # No switch, one GPU, a GPU that remaps rows: what does not concern it. The recording has no kernel log.
-    gpu = ("nvlink", "nvlink_errors", "p2p", "python", "torch", "nvswitch", "fabric", "uniform", "retired")
+    gpu = ("nvlink", "nvlink_errors", "p2p", "python", "torch", "nvswitch", "fabric", "clique", "uniform", "retired")
     driver = ("charlinks", "companions", "fabricmanager", "imex", "persistenced", "owner", "packages", "held", "config")
-    boot = ("nextboot", "nouveau", "secureboot", "initramfs")
+    boot = ("nextboot", "nouveau", "secureboot", "initramfs", "imex_nodes", "imex_ready")
     absent = {f"gpu.{name}" for name in gpu} | {f"driver.{name}" for name in (*driver, *boot)}
     absent |= {"gpu.xid", "gpu.sxid", "libcuda.container", "libcuda.container_triton"}
     assert {id for id, status in judged_as.items() if status == "skip"} == absent
     assert judged_as.pop("driver.floor") == "warn"  # the recorded driver is old
     assert {status for id, status in judged_as.items() if id not in absent} == {"pass"}
-    assert len(judged_as) == 50
+    assert len(judged_as) == 53
 
 
 ONE_WRONG = [

@@ -19,7 +19,7 @@ from gpuready.base import resources
 from gpuready.base.records import MOST_OUTPUT, Records
 from gpuready.base.records import unmarked as records
 from gpuready.gpu.bus import FABRIC_MANAGER
-from gpuready.gpu.nvswitch import IMEX
+from gpuready.gpu.imex import IMEX
 from gpuready.model import probe
 from gpuready.model.parse import parse
 from gpuready.model.smi import lean
@@ -306,7 +306,9 @@ def test_of_dnfs_repositories_only_those_of_the_toolkit_and_ours_are_read(run: R
 
 @pytest.mark.parametrize("there", [True, False])
 def test_what_nvlink_5_needs_of_the_node(run: Run, tmp_path: Path, there: bool) -> None:
-    """ib_umad and Kubernetes' DRA driver each leave a mark, and a file says what the next boot loads."""
+    """ib_umad, the DRA driver and IMEX's channel leave marks; files say what the next boot loads, and IMEX's list."""
+    (nodes := tmp_path / "nvidia-imex").mkdir()
+    (nodes / "nodes_config.cfg").write_text("10.0.0.1\n")
     (boot := tmp_path / "modules-load.d").mkdir()
     (boot / "x.conf").write_text("ib_umad\n")
     script = probe.script()
@@ -314,9 +316,13 @@ def test_what_nvlink_5_needs_of_the_node(run: Run, tmp_path: Path, there: bool) 
         for path in ("infiniband_mad/abi_version", "plugins/compute-domain.nvidia.com/x"):
             (file := tmp_path / path).parent.mkdir(parents=True)
             file.touch()
+        (channels := tmp_path / "imex-channels").mkdir()
+        (channels / "channel0").symlink_to("/dev/null")
     script = probe.script()
     for old, new in (
         ("/usr/lib/modules-load.d", "modules-load.d"),
+        ("/etc/nvidia-imex", "nvidia-imex"),
+        ("/dev/nvidia-caps-imex-channels", "imex-channels"),
         ("/sys/class/infiniband_mad", "infiniband_mad"),
         ("/var/lib/kubelet/plugins/compute-domain", "plugins/compute-domain"),
     ):
@@ -325,7 +331,9 @@ def test_what_nvlink_5_needs_of_the_node(run: Run, tmp_path: Path, there: bool) 
     state = parse(run(script))
     assert state.files[f"{boot}/x.conf"].text == "ib_umad\n"
     assert {IMEX, FABRIC_MANAGER} <= set(script.split()), "the services of the fabric"
-    assert {"ib_umad", "dra_imex"} & set(state.marks) == ({"ib_umad", "dra_imex"} if there else set())
+    assert state.files[f"{nodes}/nodes_config.cfg"].text == "10.0.0.1\n"
+    marks = {"ib_umad", "dra_imex", "imex_channel0"}
+    assert marks & set(state.marks) == (marks if there else set())
 
 
 def test_what_is_between_cpu_gpu_and_nic(run: Run, tmp_path: Path) -> None:

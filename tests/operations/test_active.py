@@ -26,6 +26,7 @@ from gpuready.components.rdma.roce import AskRoce
 from gpuready.contract.check import run_checks
 from gpuready.contract.question import Question, answers
 from gpuready.gpu.dma import AskPcie
+from gpuready.gpu.imex import IMEX, AskImex
 from gpuready.gpu.libcuda import AskCuda
 from gpuready.gpu.nvlink import AskLinks
 from gpuready.gpu.torch_smoke import AskTorch
@@ -91,6 +92,16 @@ def test_ibv_devinfo_is_asked_where_there_is_a_device(tmp_path: Path) -> None:
         done = subprocess.run(["sh"], input=here, capture_output=True, text=True, timeout=scale.seconds(60), check=True)
         found = answers(Records(records(done.stdout)))
         assert {name: answer for name, answer in found.items() if name == "verbs"} == said
+
+
+def test_imex_is_asked_on_a_node_that_has_its_program(tmp_path: Path) -> None:
+    text = on_a_node(tmp_path, script((AskImex({"imex": 5}),)))
+    for said in ({}, {"imex": Answer(out="READY -q\n")}):
+        if said:
+            tool(tmp_path, "nvidia-imex-ctl", 'echo "READY $*"')
+        done = subprocess.run(["sh"], input=text, capture_output=True, text=True, timeout=scale.seconds(60), check=True)
+        found = answers(Records(records(done.stdout)))
+        assert {name: answer for name, answer in found.items() if name == "imex"} == said
 
 
 def test_dcb_and_sysfs_say_what_ethernet_does_with_rdma(tmp_path: Path) -> None:
@@ -239,7 +250,10 @@ NODE = NodeState(
     containerd=dump("1.7", {CONFIG: "version = 2\n"}),
     files={CONFIG: root_file("version = 2\n")},
     tools={"containerd": Tool(path="/usr/bin/containerd")},
-    units={"containerd.service": Unit(load="loaded", active="active", kill_mode="process")},
+    units={
+        "containerd.service": Unit(load="loaded", active="active", kill_mode="process"),
+        IMEX: Unit(load="loaded", active="active"),
+    },
 )
 
 

@@ -2,11 +2,10 @@
 
 Up to Hopper, switches are PCI devices of class 0680, and the fabric manager manages them. On HGX B200 and B300 they are
 no PCI devices of the node: the fabric manager needs NVLSM and the module ib_umad. In GB200 and GB300 racks it runs on
-the switch trays, and the nodes run IMEX. A virtual machine may have such GPUs, but the fabric manager is outside of it:
-so the fabric state of the GPUs counts first.
-Sources: NVIDIA's Fabric Manager user guide (its version is exactly that of the driver) and IMEX guide;
-cuda/data/gpus.yaml for NVLink 5; nvmlGpuFabricState_t in nvml.h; NVIDIA/aicr#2520 (2026-09: one IMEX at a time) and
-kubernetes-sigs/dra-driver-nvidia-gpu#1236 (2026-07: the node's IMEX for the DRA driver).
+the switch trays, and the nodes run IMEX (imex.py). A virtual machine may have such GPUs, but the fabric manager is
+outside of it: so the fabric state of the GPUs counts first.
+Sources: NVIDIA's Fabric Manager user guide (its version is exactly that of the driver); cuda/data/gpus.yaml for NVLink
+5; nvmlGpuFabricState_t in nvml.h; kubernetes-sigs/dra-driver-nvidia-gpu#626 (2025-09: complete, but unhealthy).
 """
 
 import re
@@ -22,15 +21,15 @@ from gpuready.model.smi import Gpu
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Unknown
 
-IMEX = "nvidia-imex.service"
 _PACKAGE = re.compile(r"(nvidia-fabricmanager|nvidia-fabric-manager)(-[0-9]+)?(:\w+)?")
 _NVLSM = re.compile(r"nvlsm(:\w+)?")
-_IMEX_PACKAGE = re.compile(r"nvidia-imex(-[0-9]+)?(:\w+)?")
 _WHERE = {"baseboard": "NVLink 5, on the board of the GPUs", "rack": "NVLink 5, in the switch trays of the rack"}
-_BAD_HEALTH = {"bandwidth": "degraded", "route_unhealthy": "true", "access_timeout_recovery": "true"}
+_BAD_HEALTH = {
+    "bandwidth": "degraded", "route_unhealthy": "true", "access_timeout_recovery": "true", "summary": "unhealthy",
+}  # fmt: skip
 
 
-def _in_a_fabric(state: NodeState) -> list[Gpu] | Unknown:
+def in_a_fabric(state: NodeState) -> list[Gpu] | Unknown:
     """Return the GPUs that are part of a fabric."""
     try:
         return [gpu for gpu in listed(state) if gpu.fabric_state is not None]
@@ -40,28 +39,28 @@ def _in_a_fabric(state: NodeState) -> list[Gpu] | Unknown:
         return []
 
 
-def _place(spec: NodeSpec, state: NodeState) -> str:
+def place_of(spec: NodeSpec, state: NodeState) -> str:
     """Return where the NVLink 5 switches are, unless the spec says that there are none."""
     return "" if spec.hardware.nvswitch is False else nvlink5(state)
 
 
 def _complete(state: NodeState) -> bool:
     """Tell whether GPUs are part of a fabric, and each is ready."""
-    members = need.value(_in_a_fabric(state))
+    members = need.value(in_a_fabric(state))
     return bool(members) and not any(_why(gpu) for gpu in members)
 
 
 def switched(spec: NodeSpec, state: NodeState) -> bool:
     """Tell whether the GPUs are behind an NVSwitch, by the spec or by what the node shows."""
-    members = _in_a_fabric(state)
+    members = in_a_fabric(state)
     return bool(
         spec.hardware.nvswitch is True or state.driver.pci_switches or (members and not isinstance(members, Unknown))
     )
 
 
 def _present(spec: NodeSpec, state: NodeState) -> Verdict:
-    want, switches, members = spec.hardware.nvswitch, state.driver.pci_switches, _in_a_fabric(state)
-    place = _place(spec, state)
+    want, switches, members = spec.hardware.nvswitch, state.driver.pci_switches, in_a_fabric(state)
+    place = place_of(spec, state)
     if want == "auto" and not switches and not members and not place:
         return skip("no NVSwitch")
     if not switches and not place:
@@ -77,7 +76,7 @@ def _present(spec: NodeSpec, state: NodeState) -> Verdict:
 
 
 def _version(spec: NodeSpec, state: NodeState) -> Verdict:
-    place = _place(spec, state)
+    place = place_of(spec, state)
     if place == "rack":
         return skip("the fabric manager runs on the switch trays of the rack")
     if not state.driver.pci_switches and not place:
@@ -112,7 +111,7 @@ def _lacking(state: NodeState) -> list[str]:
 
 
 def _state(spec: NodeSpec, state: NodeState) -> Verdict:
-    members, place = _in_a_fabric(state), _place(spec, state)
+    members, place = in_a_fabric(state), place_of(spec, state)
     if not state.driver.pci_switches and not members and place != "baseboard":
         return skip("no NVSwitch")
     services = set(bus.fabric_services(state))
@@ -147,27 +146,6 @@ def _why(gpu: Gpu) -> str:
     return "" if gpu.fabric_status == status else f"the fabric status is {gpu.fabric_status or 'missing'}"
 
 
-def _imex(spec: NodeSpec, state: NodeState) -> Verdict:
-    installed = companions(state, _IMEX_PACKAGE)
-    need.value(state.units)
-    unit = state.unit(IMEX)
-    rack = _place(spec, state) == "rack" and bool(need.value(_in_a_fabric(state)))
-    if not rack and not installed:
-        return skip("the GPUs are not in a GB200 or GB300 rack, and IMEX is not installed")
-    if "dra_imex" in state.marks:
-        if unit.active == "active":
-            return warn(f"{IMEX} is active, but Kubernetes' DRA driver on this node starts its own IMEX", _ONE_OWNER)
-        return skip("Kubernetes' DRA driver starts IMEX, for each compute domain")
-    if unit.active == "active":
-        return passed(f"{IMEX} is active")
-    if unit.active == "failed" or unit.enabled == "enabled":
-        return (fail if rack else warn)(f"{IMEX} is {unit.active}")
-    if not rack:
-        return skip(f"{IMEX} is not enabled, and the GPUs are not in a GB200 or GB300 rack")
-    return warn(f"{IMEX} is {unit.active}" if installed else "IMEX is not installed")
-
-
-_ONE_OWNER = "systemctl disable --now nvidia-imex, unless the DRA driver is set to use the node's IMEX"
 CHECKS = (
     check(
         "gpu.nvswitch",
@@ -198,16 +176,5 @@ CHECKS = (
         "systemctl restart nvidia-fabricmanager; if that does not help, reset all GPUs or reboot",
         _state,
         after=(*ROOTS, "driver.fabricmanager"),
-    ),
-    check(
-        "driver.imex",
-        "IMEX runs on the nodes of a GB200 or GB300 rack",
-        "IMEX lets the nodes of a GB200 or GB300 rack map each other's GPU memory. Without it, NCCL does not use "
-        "NVLink between nodes, and cuMemCreate fails with error 800 (operation not permitted).",
-        "systemctl status nvidia-imex; nvidia-imex-ctl -N; ls /dev/nvidia-caps-imex-channels",
-        "list the nodes of the rack in /etc/nvidia-imex/nodes_config.cfg, then systemctl enable --now nvidia-imex on "
-        "each; ignore it if each job starts IMEX (Slurm's prolog)",
-        _imex,
-        after=("driver.loaded", "driver.companions"),
     ),
 )

@@ -113,8 +113,8 @@ MARKS = {
 RDMA_MARKS = {
     "ib_core_loaded", "ib_core_builtin", "irdma_roce_ena", "rdma_cni", "rdma_shared_plugin", "dranet", "efa", "peermem",
 }  # fmt: skip
-#: Marks of NVLink 5: ib_umad is loaded, and Kubernetes' DRA driver starts IMEX.
-NVLINK_MARKS = {"ib_umad", "dra_imex"}
+#: Marks of NVLink 5: ib_umad is loaded, Kubernetes' DRA driver starts IMEX, IMEX's first channel exists.
+NVLINK_MARKS = {"ib_umad", "dra_imex", "imex_channel0"}
 
 
 def _output_of(found: str | Unknown | None) -> tuple[str, str]:

@@ -63,6 +63,7 @@ class Gpu:
     margin: int | None = None
     fabric_state: str | None = None
     fabric_status: str | None = None
+    clique: tuple[str, str] | None = None
     fabric_health: dict[str, str] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
@@ -162,6 +163,7 @@ def _gpu(element: ET.Element) -> Gpu:
         margin=_margin(cells),
         fabric_state=cells.text("fabric/state"),
         fabric_status=cells.text("fabric/status"),
+        clique=_clique(cells),
         fabric_health=dict(_health(cells)),
     )
     found.errors, found.unread = cells.errors, cells.unread
@@ -227,8 +229,13 @@ def _margin(cells: _Cells) -> int | None:
     return at - now if now is not None and at is not None else None
 
 
+def _clique(cells: _Cells) -> tuple[str, str] | None:
+    uuid, number = cells.text("fabric/clusterUuid"), cells.text("fabric/cliqueId")
+    return None if uuid is None or number is None else (uuid, number)
+
+
 def _health(cells: _Cells) -> Iterator[tuple[str, str]]:
-    for name in ("summary", "bandwidth", "route_unhealthy", "access_timeout_recovery", "incorrect_configuration"):
+    for name in ("bandwidth", "route_unhealthy", "access_timeout_recovery", "incorrect_configuration", "summary"):
         value = cells.text(f"fabric/health/{name}")
         if value is not None:
             yield name, value

@@ -24,6 +24,7 @@ from gpuready.cli.options import STATE, Verb, if_named_options
 from gpuready.cli.sink import say
 from gpuready.contract.check import DECIDE, Check, Judged, Level, skip, unknown
 from gpuready.contract.component import Component
+from gpuready.gpu import imex
 from gpuready.node import NODE
 from gpuready.result.model import CheckResult
 from gpuready.result.text import count
@@ -312,6 +313,8 @@ def _why_not(host: HostResult, check: Check, *, recorded: bool) -> tuple[str, st
     """Why a check has no verdict, and what to do."""
     if check.level == Level.fabric:
         return "it needs two hosts", "gpuready fabric -i INVENTORY"
+    if check in imex.TOGETHER:
+        return "it compares hosts", "gpuready verify -i INVENTORY"
     if recorded and not host.reason:
         return "it needs a live node, and --state reads a recorded one", "run it without --state"
     return (host.reason, DECIDE) if host.reason else ("it did not run", "")
