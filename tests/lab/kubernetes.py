@@ -78,17 +78,13 @@ kernel/keys/root_maxkeys 1000000
 kernel/keys/root_maxbytes 25000000
 X
 """
-_UNIT = "[Service]\nExecStart=/usr/local/bin/{name} {flags}\nRestart=on-failure\nRestartSec=1\n"
+_UNIT = "[Service]\nExecStart=/usr/local/bin/{name} {flags}\nRestart=on-failure\nRestartSec=1\nTimeoutStopSec=1\n"
 
 
 def programs() -> Path:
     """A directory with the programs of a cluster."""
-    recipe = {
-        "version": VERSION,
-        "layout": 2,
-        "source": _SOURCE.read_text("utf-8"),
-        "architecture": host.architecture(),
-    }
+    flags = f"-s -w -X k8s.io/component-base/version.gitVersion=v{VERSION}"
+    recipe = {"source": _SOURCE.read_text("utf-8"), "flags": flags, "architecture": host.architecture()}
 
     def build(into: Path) -> None:
         scratch = into / "build"
@@ -102,7 +98,6 @@ def programs() -> Path:
         shutil.copyfile(module / "go.sum", scratch / "go.sum")
         shutil.copyfile(_SOURCE, scratch / "main.go")
         own = {"GOFLAGS": "-trimpath -mod=mod -buildvcs=false", "CGO_ENABLED": "0"}
-        flags = f"-s -w -X k8s.io/component-base/version.gitVersion=v{VERSION}"
         words = ("build", "-ldflags", flags, "-o", into / "bin/kubernetes", ".")
         host.sh("nice", golang.go(), *words, env=golang.environment() | own, cwd=scratch)
         for name in _PROGRAMS:
