@@ -1,4 +1,4 @@
-"""./dev test: what README and docs promise; with ``--all`` every test, as in CI.
+"""./dev test: what README and docs promise; with ``--all`` every test, as in CI; ``--kubernetes``: those of a cluster.
 
 Where no test machine can run, the tests without one; in CI that is a failure, never a silent skip. Without KVM, a core
 of the tests on virtual machines.
@@ -18,7 +18,9 @@ _TOOLS = ("busybox-static", "groff-base", "zsh")
 #: The machines' tests mostly wait, so more workers than cores; a file's tests share machines, so they stay together.
 _WORKERS = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
 _SHORT = ("tests", "-m", "not lab and not long or promise", *_WORKERS)
-_ALL = ("tests", *_WORKERS, "--durations=30", "--durations-min=15")
+_ALL = ("tests", "--ignore=tests/kubernetes", *_WORKERS, "--durations=30", "--durations-min=15")
+#: By themselves, because the programs of a cluster are built first: 10 to 30 minutes, once.
+_KUBERNETES = ("tests/kubernetes", "-n", "0", "--durations=0", "--durations-min=1")
 #: Without KVM the others on virtual machines take as long as all of _ALL.
 _CORE = ("-m", "core or not vm")
 
@@ -33,8 +35,10 @@ def main() -> int:
     """pytest's exit code, or 1 where CI has no test machines."""
     arguments = sys.argv[1:]
     whole = arguments == ["--all"]
-    if whole or not arguments:
+    if not arguments or whole:
         arguments = [*(_ALL if whole else _SHORT)]
+    elif arguments == ["--kubernetes"]:
+        arguments = [*_KUBERNETES]
     core = False
     why = available()
     if why:

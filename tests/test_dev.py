@@ -10,8 +10,9 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
-#: `test --all` is what CI runs.
-VERBS = set(re.findall(r"^\./dev (\S.*?)  ", (ROOT / "dev").read_text("utf-8"), re.M)) - {"test --all"}
+#: `test --all` is what CI runs; `test --kubernetes` takes long.
+_LONG = {"test --all", "test --kubernetes"}
+VERBS = set(re.findall(r"^\./dev (\S.*?)  ", (ROOT / "dev").read_text("utf-8"), re.M)) - _LONG
 _LEFT = (".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "site", "dist")
 _TOOLS = pytest.mark.skipif(os.geteuid() != 0, reason="root installs the tools of this verb")
 

@@ -26,7 +26,9 @@ case "$1" in
   *) exit 0 ;;
 esac
 """
-#: What kubectl 1.34 prints, as its pkg/drain/drain.go and pkg/cmd/drain have it.
+#: What kubectl 1.20, 1.32 and 1.36 print, each by the Debian that has it; tests/kubernetes/test_drain.py records it.
+RECORDED = Path(__file__).parents[1] / "data/kubectl"
+#: Lines of the same form, of more pods.
 PODS = """echo node/n1 already cordoned
 echo 'Warning: ignoring DaemonSet-managed Pods: kube-system/kube-proxy-x7k2p' >&2
 echo evicting pod ml/train-0
@@ -179,7 +181,23 @@ def test_output_of_any_size_and_kind_stays_bounded() -> None:
     assert all(len(line) <= 320 for line in leaving.messages)
 
 
-def test_the_output_of_an_older_kubectl() -> None:
+@pytest.mark.parametrize("path", sorted(RECORDED.glob("*.txt")), ids=lambda path: path.stem)
+def test_what_kubectl_prints(path: Path) -> None:
+    """In a drain that a budget holds until the time is over, and in one that ends well."""
+    held, over = path.read_text("utf-8").split("exit 1\n")
+    leaving = Leaving()
+    for line in held.splitlines():
+        leaving.read(line)
+    assert str(leaving) == "default/web-x7k2p (its disruption budget)"
+    assert all(line.startswith("error") for line in leaving.messages), leaving.messages
+    assert "global timeout reached" in leaving.messages[-1]
+    leaving = Leaving()
+    for line in over.removesuffix("exit 0\n").splitlines():
+        leaving.read(line)
+    assert (str(leaving), [*leaving.messages]) == ("", [])
+
+
+def test_the_output_of_a_kubectl_without_namespaces() -> None:
     leaving = Leaving()
     refused = 'error when evicting pod "b" (will retry after 5s): it would violate the disruption budget'
     for line in ('evicting pod "a"', 'evicting pod "b"', refused, "pod/a evicted"):

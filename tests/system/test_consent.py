@@ -1,11 +1,10 @@
 """Consent on a real node: what waits, what is asked again just before it is done, and work that is moved away first.
 
-The disturbance is the toolkit's: class recreate, because its package scripts reload systemd. kubectl and crictl are
-stand-ins that keep books; docker, dpkg and the processes are real. Slurm: test_slurm.py.
+The disturbance is the toolkit's: class recreate, because its package scripts reload systemd. crictl is a
+stand-in; docker, dpkg and the processes are real. Slurm: test_slurm.py. Kubernetes: tests/kubernetes.
 """
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -236,58 +235,6 @@ def test_own_commands_move_work_away_and_let_it_back(node: Node) -> None:
     told = failed.host()["error"]["message"]
     assert "the node is still drained" in told and "the controller is down" in told
     node.sh("rm /var/lib/gpuready/drained")
-
-
-KUBECTL = """#!/bin/sh
-echo "$*" >>"$BOOK"
-case "$*" in
-  "get node k8s-7 -o jsonpath={.spec.unschedulable}") cat "$BOOK.cordoned" 2>/dev/null ;;
-  "get node k8s-7 -o jsonpath={.metadata.annotations.gpuready}") cat "$BOOK.mark" 2>/dev/null ;;
-  "annotate node k8s-7 gpuready=drained --overwrite") printf drained >"$BOOK.mark" ;;
-  "annotate node k8s-7 gpuready-") rm "$BOOK.mark" ;;
-  "cordon k8s-7") printf true >"$BOOK.cordoned" ;;
-  "uncordon k8s-7") rm "$BOOK.cordoned" ;;
-  "drain k8s-7 --ignore-daemonsets --timeout=1800s")
-    [ ! -e "$BOOK.refuse" ] || { echo 'error: cannot delete Pods with local storage' >&2; exit 1; } ;;
-  *) echo "nodes not found" >&2; exit 1 ;;
-esac
-exit 0
-"""
-
-
-def test_kubectl_cordons_drains_and_uncordons(node: Node, tmp_path: Path) -> None:
-    kubectl: dict[str, Any] = {"restart": "drained", "drain": "kubectl", "node": "k8s-7"}
-    book = tmp_path / "book"
-    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "BOOK": str(book)}
-
-    def calls() -> list[str]:
-        lines = book.read_text("utf-8").splitlines()
-        book.unlink()
-        return [line.split(" -o ")[0].replace(" node", "") for line in lines if not line.startswith("get")]
-
-    without = node.ask(env={"PATH": str(node.gpuready.home)}, **kubectl)
-    node.waited(without, "kubectl is not installed on this machine")
-    (tmp_path / "kubectl").write_text(KUBECTL, "utf-8")
-    (tmp_path / "kubectl").chmod(0o755)
-    wrong = node.ask(env=env, **(kubectl | {"node": "k8s-8"}))
-    node.waited(wrong, "until drained: kubectl get failed: nodes not found")
-    calls()
-
-    node.done(node.ask(env=env, **kubectl))
-    drain = "drain k8s-7 --ignore-daemonsets --timeout=1800s"
-    mark, clear = "annotate k8s-7 gpuready=drained --overwrite", "annotate k8s-7 gpuready-"
-    assert calls() == [mark, "cordon k8s-7", drain, "uncordon k8s-7", clear]
-
-    # Refused: the node is let back, and the message is kubectl's.
-    (tmp_path / "book.refuse").touch()
-    node.waited(node.ask(env=env, **kubectl), "until drained: kubectl drain failed", "cannot delete Pods")
-    assert calls() == [mark, "cordon k8s-7", drain, "uncordon k8s-7", clear]
-    (tmp_path / "book.refuse").unlink()
-
-    # Cordoned by somebody else before: it stays so.
-    (tmp_path / "book.cordoned").write_text("true")
-    node.done(node.ask(env=env, **kubectl))
-    assert calls() == [drain]
 
 
 def test_the_diff_is_shown_once_when_the_answer_is_no(node: Node) -> None:

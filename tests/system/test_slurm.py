@@ -18,11 +18,10 @@ from gpuready.model.slurm import SlurmNode
 from gpuready.model.state import Unknown
 from gpuready.operations.drain import DrainSlurm
 from tests.lab import Lab, slurm
+from tests.system.disturbed import Disturbed
 from tests.system.faults import until
-from tests.system.harness import Gpuready, Inventories, Result
-from tests.system.host import Host
+from tests.system.harness import Gpuready, Inventories
 
-PLACES = ("/var/lib/one", "/var/lib/two")
 PROGRAM = "/etc/slurm/gpuready-gate"
 #: A job that ends when it may.
 JOB = "until [ -e /var/tmp/end ]; do sleep 0.2; done; echo ended >/var/tmp/said"
@@ -42,36 +41,10 @@ scontrol update NodeName=$(hostname) State=RESUME
 """
 
 
-class Node(Host):
-    """A machine with Slurm and the exporter, and runs that ask for its files in the other place."""
+class Node(Disturbed):
+    """A machine with Slurm and the exporter."""
 
-    place = PLACES[1]
-
-    @property
-    def other(self) -> str:
-        return PLACES[1 - PLACES.index(self.place)]
-
-    def spec_of(self, **maintenance: object) -> dict[str, object]:
-        exporter = {"rdma_exporter": "textfile", "textfile_directory": self.other}
-        return {"monitoring": exporter, "maintenance": maintenance}
-
-    def ask(self, **maintenance: object) -> Result:
-        return self.call("apply", "--only", "monitoring", code=None, **self.spec_of(**maintenance))
-
-    def waited(self, result: Result, *words: str) -> None:
-        """The run waited, and says for what."""
-        assert result.code == 7, result.explain()
-        reason = result.component("monitoring")["pending_reason"]
-        assert all(word in reason for word in words), reason
-        self.unmarked()
-
-    def done(self, result: Result) -> None:
-        """The run did it, and the node is back."""
-        assert (result.code, result.changed()) == (0, {"monitoring"}), result.explain()
-        self.place = self.other
-        self.unmarked()
-
-    def unmarked(self) -> None:
+    def given_back(self) -> None:
         assert not (self.root / DRAINED.lstrip("/")).exists()
 
     def drain(self, phase: str, limit: int = 0) -> tuple[int, str]:
@@ -109,8 +82,7 @@ def made(request: pytest.FixtureRequest, lab: Lab, gpuready: Gpuready, inventory
     with lab.machine(request.param) as machine:
         slurm.start(machine)
         found = Node(machine, gpuready, inventory)
-        found.run(f"mkdir -p {' '.join(PLACES)}")
-        found.done(found.ask())
+        found.first()
         yield found
 
 
@@ -119,7 +91,7 @@ def node(made: Node) -> Node:
     """Idle, whatever the test before did."""
     made.sh(CLEAN)
     slurm.await_state(made, "IDLE", "IDLE+NOT_RESPONDING")
-    made.unmarked()
+    made.given_back()
     return made
 
 
@@ -175,9 +147,9 @@ def test_only_what_gpuready_drained_comes_back(node: Node, case: Case) -> None:
         assert (node.root / DRAINED.lstrip("/")).exists()
     else:
         assert (node.state(), node.reason()) == (before, reason)
-        node.unmarked()
+        node.given_back()
     assert node.drain("after") == (0, "")
-    node.unmarked()
+    node.given_back()
     if case.drains:
         assert "DRAIN" not in node.state()
         assert node.reason() in ("resumed by gpuready", "")  # 22.05 keeps no reason
@@ -195,7 +167,7 @@ def test_a_drain_of_an_earlier_run_is_finished(node: Node) -> None:
     node.update("State=DRAIN", "Reason=mine")
     assert node.drain("after") == (0, "")
     assert (node.state(), node.reason()) == ({"IDLE", "DRAIN"}, "mine")
-    node.unmarked()
+    node.given_back()
 
 
 @pytest.mark.fault("slurm-jobs-stay")
@@ -206,7 +178,7 @@ def test_jobs_that_do_not_end_keep_running(node: Node) -> None:
     code, why = node.drain("before")
     assert code == 1 and f"there are still Slurm jobs on {node.name}: {number}" in why
     assert node.state() == {"ALLOCATED"} and node.of(number, "%T") == "RUNNING"
-    node.unmarked()
+    node.given_back()
     node.update("State=DRAIN", "Reason=mine")
     assert node.drain("before")[0] == 1
     assert node.state() == {"ALLOCATED", "DRAIN"} and node.reason() == "mine"

@@ -48,7 +48,7 @@ class Leaving:
         r'error when evicting pods?[/ ]"?([a-z0-9.-]{1,253})"? (?:-n "([a-z0-9-]{1,63})" )?\(will retry'
     )
     _GONE = re.compile(r"pod/([a-z0-9.-]{1,253}) (?:evicted|deleted)")
-    _OTHER = re.compile(r"node/\S+ |Warning: |There are pending pods|There are pending nodes")
+    _OTHER = re.compile(r"node/\S+ |pod/\S+$|(?i:warning): |There are pending (?:pods|nodes)| ")
 
     def __init__(self) -> None:
         self._pods: dict[str, str] = {}
