@@ -89,7 +89,7 @@ def next_lines(run: Run) -> list[str]:
         following = "remove" if run.removing else "apply"
     elif run.verb == "apply" and any(host.outcome == "changed" for host in run.hosts):
         following = "verify"
-    elif run.verb in ("verify", "status") and any(host.outcome == "would_change" for host in run.hosts):
+    elif not run.changes and any(host.outcome == "would_change" for host in run.hosts):
         following = "plan"
     limits = limit_options(run.limit)
     found = [f"next:    gpuready {following} {run.choice}{limits}"] if following else []

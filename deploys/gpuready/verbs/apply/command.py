@@ -35,13 +35,13 @@ _HELP = """Change every node to match its spec, then verify it. What already mat
     help="Store the result of each host in this directory during the run, for --resume.",
 )
 @click.option("--resume", is_flag=True, help="Skip hosts that ended well in an earlier run with this --state-dir.")
+@click.option("--failed-only", is_flag=True, help="Like --resume, but only hosts that failed or were unreachable.")
 @click.option(
     "--image",
     is_flag=True,
     help="Prepare an image from inside (-i @local): start nothing; remove the SSH host keys and the machine-id. "
     "The first boot does the rest.",
 )
-@click.option("--failed-only", is_flag=True, help="Like --resume, but only hosts that failed or were unreachable.")
 @NO_STATE
 @YES
 def command(

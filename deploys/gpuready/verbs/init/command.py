@@ -47,7 +47,7 @@ SUGGESTIONS = (
     ("runtimes: {docker: {shm_size: 8g}}", "the size of /dev/shm in new containers"),
     ("memlock: unlimited", "locked memory for RDMA; auto: on nodes with an RDMA port"),
     ("maintenance: {restart: never}", "never restart an engine; idle: when nothing running is affected"),
-    ("verify: {level: smoke, image: 'nvidia/cuda:12.4.1-base-ubuntu22.04'}", "verify starts a container, too"),
+    ("verify: {image: 'nvidia/cuda:12.4.1-base-ubuntu22.04'}", "an image on the node: verify starts a container, too"),
 )
 _PLAIN = re.compile(r"[A-Za-z]([A-Za-z0-9_.:\[\]-]*[A-Za-z0-9_\]])?")
 
