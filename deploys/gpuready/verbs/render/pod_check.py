@@ -9,7 +9,6 @@ import importlib
 import inspect
 from typing import Any
 
-from gpuready import __version__
 from gpuready.base import resources
 from gpuready.fabric.launch import LEAST_SHM_GIB
 from gpuready.model.spec import NodeSpec
@@ -41,7 +40,5 @@ def program(spec: NodeSpec) -> str:
 
 def script(spec: NodeSpec) -> str:
     """Return the file (POSIX sh)."""
-    return resources.script(
-        "verbs/render/pod-check", program=program(spec), version=__version__, shm=LEAST_SHM_GIB,
-        tcp=spec.nccl.transport == "tcp",
-    )  # fmt: skip
+    tcp = spec.nccl.transport == "tcp"
+    return resources.script("verbs/render/pod-check", program=program(spec), shm=LEAST_SHM_GIB, tcp=tcp)
