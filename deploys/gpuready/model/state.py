@@ -108,7 +108,6 @@ class Dma(Facts):
 
 #: Stands in the view of the node that `apply --image` makes for itself (verbs/apply/image.py), and nowhere else.
 IMAGE = "/run/gpuready.image"
-_NO_UNIT = Unit(load="not-found", active="inactive")
 
 
 class NodeState(Facts):
@@ -205,7 +204,7 @@ class NodeState(Facts):
     def unit(self, name: str) -> Unit:
         """Return a unit, as systemctl shows one that does not exist if systemd does not have it or was not read."""
         found = None if isinstance(self.units, Unknown) else self.units.get(name)
-        return found or _NO_UNIT
+        return found or Unit(load="not-found", active="inactive")
 
     def text(self, path: str) -> str:
         """Return the text of a file; empty if there is no file."""
