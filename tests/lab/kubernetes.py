@@ -175,7 +175,7 @@ class Cluster:
         done = subprocess.run(
             [kubectl() / "kubectl", *words],
             input=stdin,
-            env=self.env,
+            env={**self.env, "HOME": str(self.machine.home)},  # where its cache is
             capture_output=True,
             text=True,
             timeout=scale.seconds(60),
