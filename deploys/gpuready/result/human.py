@@ -127,8 +127,14 @@ def _when(run: Run) -> str:
     """Say that batches are those of a maintenance window, which is closed now."""
     from gpuready.contract.permission import FOR_WINDOW  # a plan has it already
 
-    waits = any(each.pending_reason.startswith(FOR_WINDOW) for host in run.hosts for each in host.components)
-    return ", when the maintenance window opens" if waits else ""
+    waits = [
+        any(each.pending_reason.startswith(FOR_WINDOW) for each in host.components)
+        for host in run.hosts
+        if any(host.name in batch for batch in run.batches)
+    ]
+    if any(waits) and not all(waits):
+        return "; some wait until their maintenance window opens"
+    return ", when the maintenance window opens" if any(waits) else ""
 
 
 def _classes(block: DiffBlock) -> list[str]:
