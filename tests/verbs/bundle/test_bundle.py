@@ -156,6 +156,22 @@ def test_what_broke_off_is_resumed_and_is_not_complete_before(run: Runs, site: S
     assert run.sums() == 0 and not list(run.out.rglob("*.part"))
 
 
+def test_only_more_than_ever_before_is_progress(run: Runs, site: Site) -> None:
+    """The server begins anew at each attempt, and each answer breaks off."""
+    run()
+    deb = next(path for path in run.out.rglob("*.deb"))
+    deb.unlink()
+    whole, site.ranges = 99_999, False
+    site.cuts, before = [whole, whole, whole, *[1000, 0] * 10], len(site.sent)
+    run.fails(deb.name, "bytes are missing")
+    assert site.sent[before + 4 :] == [1000, 0, 1000, 0]
+
+
+def test_an_invalid_answer_is_an_error_of_the_server(run: Runs, site: Site) -> None:
+    site.redirects["/gpgkey"] = "http://[::1"
+    run.fails("/gpgkey cannot be fetched: the server's answer is invalid", "IPv6")
+
+
 def part_size(sent: list[int]) -> int:
     """The bytes of the first package, after the key and the index."""
     return sent[4]

@@ -121,14 +121,16 @@ def _hashes(path: Path, algorithm: str) -> tuple[str, str]:
 
 def _download(item: Item, part: Path) -> str:
     """Fetch into ``part``, which may have the beginning; return its SHA-256. What is wrong is removed."""
-    resumed, failed = part.is_file(), 0
+    resumed, failed, most = part.is_file(), 0, 0
     while True:
         had = part.stat().st_size if part.is_file() else 0
         if not had or had != item.content.size:
             try:
                 _get(item, part, had)
             except OSError as e:
-                failed = 0 if part.stat().st_size > had else failed + 1
+                size = part.stat().st_size
+                failed = 0 if size > max(had, most) else failed + 1
+                most = max(had, most, size)
                 refused = isinstance(e, StatusError) and not (e.status == _NO_MORE and had)
                 if refused or failed == _ATTEMPTS:
                     raise _unreachable(item.url, e) from None
@@ -141,7 +143,7 @@ def _download(item: Item, part: Path) -> str:
         part.unlink()
         if not resumed:
             item.content.compare(item.url, digest)
-        resumed = False  # the server has another file by now, or the beginning was damaged
+        resumed, most = False, 0  # the server has another file by now, or the beginning was damaged
 
 
 def _get(item: Item, part: Path, had: int) -> None:
