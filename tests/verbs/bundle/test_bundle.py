@@ -3,7 +3,9 @@
 import json
 import subprocess
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from gpuready.components.toolkit.spec import TOOLKIT_VERSION
 from gpuready.components.toolkit.state import PACKAGES
 from gpuready.inventory.hosts import load
 from gpuready.model.state import OS, NodeState
+from gpuready.verbs.bundle import fetch
 from gpuready.verbs.bundle.contents import FetchError, inside, path_of
 from tests.command import Exits, Said, write_hosts, write_states
 from tests.components.repository.gpg import Gpg
@@ -165,6 +168,24 @@ def test_only_more_than_ever_before_is_progress(run: Runs, site: Site) -> None:
     site.cuts, before = [whole, whole, whole, *[1000, 0] * 10], len(site.sent)
     run.fails(deb.name, "bytes are missing")
     assert site.sent[before + 4 :] == [1000, 0, 1000, 0]
+
+
+def test_a_wheel_without_a_length_cannot_fill_the_disk(run: Runs, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.length = False
+    usage = SimpleNamespace(free=fetch._RESERVE + 30_000)  # a wheel is larger; the packages were there before
+    run()
+    (run.out / path_of(site.url) / WHEEL).unlink()
+    monkeypatch.setattr(fetch.shutil, "disk_usage", lambda _path: usage)
+    said = run(74)
+    assert WHEEL.replace("+", "%2B") in said.err and "must stay free" in said.err
+    assert not list(run.out.rglob("*.part"))
+    usage.free += 30_000
+    assert len(fetched(run())) == 1
+
+
+def test_an_answer_that_trickles_is_given_up(run: Runs, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch, "time", SimpleNamespace(monotonic=count(0, 130).__next__))
+    run.fails("/gpgkey: less than 1024 bytes/s in 120 s")
 
 
 def test_an_invalid_answer_is_an_error_of_the_server(run: Runs, site: Site) -> None:

@@ -5,6 +5,8 @@ SHA256SUMS is written last, and removed before anything changes: a folder withou
 
 import hashlib
 import http.client
+import shutil
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +21,10 @@ from gpuready.verbs.bundle.part import BundledFile
 SUMS = "SHA256SUMS"
 #: Bytes of a file of an index, and of one read.
 _MOST_INDEX, _CHUNK = 64 << 20, 1 << 20
+#: Bytes of the disk that stay free.
+_RESERVE = 64 << 20
+#: Bytes in a second that must arrive, on average over so many seconds.
+_SLOWEST, _PATIENCE = 1024, 120
 #: Attempts in a row that may bring nothing.
 _ATTEMPTS = 3
 #: A server's answer if nothing comes after the beginning that is here.
@@ -27,18 +33,33 @@ _NO_MORE = 416
 
 def read(url: str) -> bytes:
     """Return a file of an index. Raises StatusError, and FetchError for all else."""
+    data = bytearray()
     try:
         with answered(urllib.request.Request(url)) as answer:
-            data = answer.read(_MOST_INDEX + 1)
-            missing = answer.length if answer.length and len(data) <= _MOST_INDEX else 0
+            for piece in _pieces(url, answer):
+                data += piece
+                if len(data) > _MOST_INDEX:
+                    raise FetchError(f"{url}: more than {_MOST_INDEX >> 20} MiB", remedy=RUN_AGAIN)
     except StatusError:
         raise
     except OSError as e:
         raise _unreachable(url, e) from None
-    if missing or len(data) > _MOST_INDEX:
-        why = f"{missing} bytes are missing" if missing else f"more than {_MOST_INDEX >> 20} MiB"
-        raise FetchError(f"{url}: {why}", remedy=RUN_AGAIN)
-    return data
+    return bytes(data)
+
+
+def _pieces(url: str, answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    """Yield the content as it arrives. Raises OSError if some is missing, FetchError if it is too slow."""
+    left, since, arrived = answer.length, time.monotonic(), 0
+    while (left is None or left > 0) and (data := answer.read1(_CHUNK)):
+        left = None if left is None else left - len(data)
+        arrived += len(data)
+        if time.monotonic() - since > _PATIENCE:
+            if arrived < _SLOWEST * _PATIENCE:
+                raise FetchError(f"{url}: less than {_SLOWEST} bytes/s in {_PATIENCE} s", remedy=RUN_AGAIN)
+            since, arrived = time.monotonic(), 0
+        yield data
+    if left is not None and left > 0:
+        raise OSError(f"{left} bytes are missing")
 
 
 def _unreachable(url: str, error: OSError) -> FetchError:
@@ -153,14 +174,18 @@ def _get(item: Item, part: Path, had: int) -> None:
         add_header(request, item.header)
     with _written(part):
         file = part.open("ab")
+        free = shutil.disk_usage(part.parent).free - _RESERVE
     with file, answered(request) as answer:
         if answer.status != http.client.PARTIAL_CONTENT:
             file.truncate(0)
-        while data := answer.read(_CHUNK):
+        for data in _pieces(item.url, answer):
+            free -= len(data)
+            if free < 0:
+                part.unlink()
+                why = f"the file system is too small for {item.url}; {_RESERVE >> 20} MiB must stay free"
+                raise OutputError(f"{part.parent}: {why}", remedy="free space, or choose another folder")
             with _written(part):
                 file.write(data)
                 file.flush()
             if 0 <= item.content.size < file.tell():
                 return
-        if answer.length:
-            raise OSError(f"{answer.length} bytes are missing")
