@@ -118,6 +118,16 @@ def test_each_host_gets_the_repository_of_its_package_manager(run: Runs, site: S
     assert found["operators"].torch_wheels[0].wheel.startswith(URL)
 
 
+def test_an_encoded_address_stays_encoded(run: Runs, site: Site) -> None:
+    site.files = {path.replace("/deb/", "/d%20b~/"): data for path, data in site.files.items()}
+    spec = site.spec(url=f"{site.url}/d%20b~/$(ARCH)")
+    run.hosts = write_hosts(run.folder, json.dumps({"all": {"hosts": {"a": {"gpuready": spec}}}}))
+    run()
+    assert (run.out / path_of(site.url) / "d b~/amd64/InRelease").is_file()
+    (host,) = load([run.hosts, str(run.out / "bundle.yaml")]).chosen
+    assert host.spec.toolkit.repo.url == f"{URL}/{path_of(site.url)}/d%20b~/$(ARCH)"
+
+
 def test_without_hosts_it_fetches_for_the_platforms_that_are_named(run: Runs, site: Site) -> None:
     run(0, "--platform", "apt-amd64", "--platform", "dnf-x86_64")
     place = path_of(site.url)

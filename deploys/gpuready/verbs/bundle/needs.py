@@ -52,7 +52,7 @@ class Needs:
             said: dict[str, object] = {"key": f"{base}/{key}"} | ({"proxy": None} if repo.proxy else {})
             for platform in self.platforms:
                 name = "rpm_url" if platform.dnf else "url"
-                said[name] = f"{base}/{path_of(getattr(repo, name))}"
+                said[name] = f"{base}/{quote(path_of(getattr(repo, name)), safe='/$()+~')}"
             found["toolkit"] = {"repo": said}
         if any(wheel.sha256 for wheel in self.spec.torch_wheels):
             found["torch_wheels"] = [
