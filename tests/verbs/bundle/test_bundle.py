@@ -1,5 +1,6 @@
 """``gpuready bundle``: what is fetched, what is refused, and what an interrupted or a second run does."""
 
+import hashlib
 import json
 import subprocess
 from collections.abc import Iterator
@@ -126,6 +127,21 @@ def test_an_encoded_address_stays_encoded(run: Runs, site: Site) -> None:
     assert (run.out / path_of(site.url) / "d b~/amd64/InRelease").is_file()
     (host,) = load([run.hosts, str(run.out / "bundle.yaml")]).chosen
     assert host.spec.toolkit.repo.url == f"{URL}/{path_of(site.url)}/d%20b~/$(ARCH)"
+
+
+def test_a_local_wheel_goes_along_with_one_of_a_url(run: Runs, site: Site) -> None:
+    """So bundle.yaml names no path of this machine, where apply may not run."""
+    spec, name = site.spec(), "apex-1.0+cu12-py3-none-any.whl"
+    (run.folder / name).write_bytes(content(name))
+    spec["torch_wheels"].append({"wheel": name, "env": "/opt/train"})
+    run.hosts = write_hosts(run.folder, json.dumps({"all": {"hosts": {"a": {"gpuready": spec}}}}))
+    sha256 = hashlib.sha256(content(name)).hexdigest()
+    assert f"wheels/{sha256}/{name}" in fetched(run()) and run.sums() == 0
+    assert fetched(run()) == set()
+    (run.folder / name).unlink()
+    (host,) = load([run.hosts, str(run.out / "bundle.yaml")]).chosen
+    wheel = host.spec.torch_wheels[1]
+    assert (wheel.wheel, wheel.sha256) == (f"{URL}/wheels/{sha256}/{name.replace('+', '%2B')}", sha256)
 
 
 def test_without_hosts_it_fetches_for_the_platforms_that_are_named(run: Runs, site: Site) -> None:

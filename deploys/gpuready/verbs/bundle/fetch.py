@@ -15,7 +15,7 @@ from pathlib import Path
 from gpuready.base.errors import OutputError
 from gpuready.base.files import new_mode, reason, replace_file
 from gpuready.base.https import StatusError, add_header, answered
-from gpuready.verbs.bundle.contents import RUN_AGAIN, FetchError, Item, path_of
+from gpuready.verbs.bundle.contents import RUN_AGAIN, Content, FetchError, Item, path_of
 from gpuready.verbs.bundle.part import BundledFile
 
 SUMS = "SHA256SUMS"
@@ -104,6 +104,21 @@ class Folder:
                 sha256 = _download(item, part)
                 part.replace(path)
         self.files[name] = BundledFile(name, path.stat().st_size, sha256, fresh)
+
+    def copy(self, source: Path) -> BundledFile:
+        """Copy a file of this machine, unless it is there."""
+        with _written(source):
+            sha256, _ = _hashes(source, "sha256")
+        name = f"wheels/{sha256}/{source.name}"
+        path = self._path(name)
+        part = path.with_name(f".{path.name}.part")
+        with _written(path):
+            if fresh := _hashes(path, "sha256")[0] != sha256:
+                shutil.copyfile(source, part)
+                Content("sha256", sha256).compare(str(source), _hashes(part, "sha256")[0])
+                part.replace(path)
+        self.files[name] = BundledFile(name, path.stat().st_size, sha256, fresh)
+        return self.files[name]
 
     def finish(self) -> tuple[BundledFile, ...]:
         """Write the hashes of all files, and return them."""
