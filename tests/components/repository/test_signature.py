@@ -1,6 +1,7 @@
 """Signatures of a repository's index: NVIDIA's own as published, those that gpg makes, and what must not pass."""
 
 import base64
+import time
 from pathlib import Path
 
 import pytest
@@ -82,9 +83,24 @@ def test_what_gpg_signs(tmp_path: Path, key: str, subkey: str) -> None:
         if subkey:
             with pytest.raises(SignatureError):  # the subkey has expired
                 check_detached(text, detached, gpg.key, NOW * 2)
+        short = gpg("--armor", "--default-sig-expire", "1d", "--detach-sign", data=text)
+        check_detached(text, short, gpg.key, NOW - 86400)
+        with pytest.raises(SignatureError, match="has expired"):
+            check_detached(text, short, gpg.key, time.time() + 2 * 86400)
         weak = gpg("--armor", "--digest-algo", "SHA1", "--detach-sign", data=text)
         for data, signature, by in ((text, weak, gpg.key), (text, detached, KEY)):
             with pytest.raises(SignatureError, match=by.fingerprint):
                 check_detached(data, signature, by, NOW - 86400)
+    finally:
+        gpg.end()
+
+
+def test_an_algorithm_that_is_not_verified_is_named(tmp_path: Path) -> None:
+    gpg = Gpg(tmp_path / "gpg", "nistp256")
+    try:
+        signature = gpg("--armor", "--detach-sign", data=b"text")
+        with pytest.raises(SignatureError, match=r"cannot verify keys of this algorithm \(19\)") as refused:
+            check_detached(b"text", signature, gpg.key, NOW - 86400)
+        assert "RSA or Ed25519" in refused.value.remedy
     finally:
         gpg.end()

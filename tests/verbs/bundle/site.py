@@ -22,13 +22,15 @@ class Site(Mirror):
         self.gpg = gpg
         self.publish()
 
-    def publish(self, versions: Iterable[str] = ("1.19.1", "1.20.1"), signer: Gpg | None = None) -> None:
-        """Serve repositories of these versions, and the key."""
+    def publish(
+        self, versions: Iterable[str] = ("1.19.1", "1.20.1"), signer: Gpg | None = None, head: str = ""
+    ) -> None:
+        """Serve repositories of these versions, and the key. ``head``: more lines of InRelease."""
         gpg = signer or self.gpg
         debs = {f"{name}_{version}-1_amd64.deb": (name, version) for version in versions for name in PACKAGES}
         rpms = {f"{name}-{version}-1.x86_64.rpm": (name, version) for version in versions for name in PACKAGES}
         apt = _apt({f"./{file}": each for file, each in debs.items()})
-        release = "Origin: site\nSHA512:\n" + "".join(
+        release = f"Origin: site\n{head}SHA512:\n" + "".join(
             f" {hashlib.sha512(data).hexdigest()} {len(data)} {name}\n" for name, data in apt.items()
         )
         repodata = _repodata(rpms)

@@ -269,6 +269,13 @@ def test_the_error_names_the_versions_that_are_there(run: Runs, site: Site) -> N
     run.fails("/gpgkey cannot be fetched", "refused")
 
 
+def test_an_index_that_is_no_longer_valid_is_refused(run: Runs, site: Site) -> None:
+    site.publish(head="Valid-Until: Sat, 28 Nov 2020 10:00:00 UTC\n")
+    run.fails("InRelease was valid until Sat, 28 Nov 2020")
+    site.publish(head="Valid-Until: Sat, 28 Nov 2099 10:00:00 UTC\n")
+    run()
+
+
 def test_a_folder_that_cannot_be_written_is_named(run: Runs, site: Site) -> None:
     run.out.write_text("a file")
     assert str(run.out) in run(74).err

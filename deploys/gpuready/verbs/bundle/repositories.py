@@ -8,6 +8,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 from gpuready.base.documents import DocumentError, read_xml
@@ -48,7 +49,7 @@ def part_of(
     except StatusError as e:
         raise FetchError(f"{url}: its index is not complete: {e}", remedy="is this a repository's address?") from None
     except SignatureError as e:
-        raise FetchError(f"{url}: {e}", remedy="toolkit.repo.fingerprint names the key that signs it") from None
+        raise FetchError(f"{url}: {e}", remedy=e.remedy) from None
     except GpureadyError:
         raise
     except Exception as e:  # parsers and decompressors raise many types of errors, and all mean the same here
@@ -70,8 +71,13 @@ _Found = tuple[dict[tuple[str, str], Item], dict[str, bytes]]
 def _apt(url: str, architecture: str, key: Certificate, now: float, read: Read) -> _Found:
     """A flat repository. A server may lack some of the forms that InRelease lists."""
     release = read(f"{url}/InRelease")
+    fields = next(iter(stanzas(signed_text(release, key, now).decode())), {})
+    until = fields.get("Valid-Until", "")
+    if until and parsedate_to_datetime(until).timestamp() <= now:
+        why = f"{url}/InRelease was valid until {until}"
+        raise FetchError(why, remedy="look at the repository and at proxies in between; or is the clock wrong?")
     index: dict[str, bytes] = {}
-    for name, content in _listed(signed_text(release, key, now).decode()).items():
+    for name, content in _listed(fields).items():
         if _PACKAGES.fullmatch(name):
             try:
                 index[name] = read(f"{url}/{name}")
@@ -90,9 +96,8 @@ def _apt(url: str, architecture: str, key: Certificate, now: float, read: Read) 
     return found, {**{f"{url}/{name}": data for name, data in index.items()}, f"{url}/InRelease": release}
 
 
-def _listed(release: str) -> dict[str, Content]:
+def _listed(fields: Mapping[str, str]) -> dict[str, Content]:
     """Return the files that a Release file lists, by the best hash."""
-    fields = next(iter(stanzas(release)), {})
     found: dict[str, Content] = {}
     for algorithm in HASHES:
         words = fields.get(algorithm.title(), "").split()
