@@ -276,6 +276,40 @@ def test_an_index_that_is_no_longer_valid_is_refused(run: Runs, site: Site) -> N
     run()
 
 
+def test_a_package_without_a_hash_that_counts_is_missing(run: Runs, site: Site) -> None:
+    site.change_index(lambda text: text.replace("SHA256:", "MD5sum:"))
+    run.fails(f"has no {PACKAGES[0]} {TOOLKIT_VERSION}-1, but none")
+
+
+def test_the_best_hash_of_a_package_counts(run: Runs, site: Site) -> None:
+    site.change_index(lambda text: text.replace("SHA256:", f"SHA512: {'0' * 128}\nSHA256:"))
+    run.fails(".deb: the sha512 is", "expected 000")
+
+
+def test_an_address_of_an_rpm_index_is_encoded_already(run: Runs, site: Site) -> None:
+    def change(text: str) -> str:
+        return text.replace('href="', 'href="a%20b%2B/')
+
+    good = dict(site.files)
+    site.change_index(change)
+    for path in [path for path in good if path.endswith(".rpm")]:
+        site.files[path.replace("x86_64/", "x86_64/a%20b%2B/", 1)] = site.files.pop(path)
+    run(0, "--platform", "dnf-x86_64")
+    assert len(list(run.out.rglob("x86_64/a b+/*.rpm"))) == len(PACKAGES)
+    for href, why in (('href="a%2F', "the path is not plain"), ('xml:base="http://other/" href="', "xml:base")):
+        site.files = dict(good)
+        site.change_index(lambda text, href=href: text.replace('href="', href))  # type: ignore[misc]
+        assert why in run(1, "--platform", "dnf-x86_64").document["error"]["message"]
+
+
+def test_hosts_that_bundle_yaml_no_longer_has_are_named(run: Runs, site: Site) -> None:
+    hosts = {name: {"gpuready": site.spec()} for name in ("a", "b", "c")}
+    run.hosts = write_hosts(run.folder, json.dumps({"all": {"hosts": hosts}}))
+    run.states = write_states(run.folder / "states.json", dict.fromkeys(hosts, APT))
+    assert "no longer" not in run().err
+    assert "bundle.yaml no longer has b, c" in run(0, "--state", run.states, "--limit", "a").err
+
+
 def test_a_folder_that_cannot_be_written_is_named(run: Runs, site: Site) -> None:
     run.out.write_text("a file")
     assert str(run.out) in run(74).err

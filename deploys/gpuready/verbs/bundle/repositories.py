@@ -18,7 +18,7 @@ from gpuready.compat.layers import unpacked
 from gpuready.components.repository.apt_sources import stanzas
 from gpuready.components.repository.openpgp import Certificate
 from gpuready.components.repository.signature import SignatureError, check_detached, signed_text
-from gpuready.verbs.bundle.contents import HASHES, Content, FetchError, Item, inside
+from gpuready.verbs.bundle.contents import HASHES, Content, FetchError, Item, inside, path_of
 from gpuready.verbs.bundle.needs import Platform
 
 if TYPE_CHECKING:
@@ -90,9 +90,10 @@ def _apt(url: str, architecture: str, key: Certificate, now: float, read: Read) 
     found = {}
     for stanza in stanzas(_text(index[form])):
         if stanza.get("Architecture") in (architecture, "all"):
-            digest = next(Content(name, stanza[name.title()], int(stanza["Size"])) for name in HASHES
-                          if name.title() in stanza)  # fmt: skip
-            found[stanza["Package"], stanza["Version"]] = Item(inside(url, stanza["Filename"]), digest)
+            for name in HASHES:  # the best that it has; a package without one counts as missing
+                if digest := stanza.get(name.title()):
+                    content = Content(name, digest, int(stanza["Size"]))
+                    found[stanza["Package"], stanza["Version"]] = Item(inside(url, stanza["Filename"]), content)
     return found, {**{f"{url}/{name}": data for name, data in index.items()}, f"{url}/InRelease": release}
 
 
@@ -135,7 +136,11 @@ def _item(url: str, element: "ET.Element") -> Item:
         raise DocumentError(f"a file without location or one of the checksums {', '.join(HASHES)}")
     length = -1 if size is None else int(size.text or size.attrib["package"])
     content = Content(checksum.attrib["type"], checksum.text or "", length)
-    return Item(inside(url, location.attrib["href"]), content)
+    if base := location.get("{http://www.w3.org/XML/1998/namespace}base"):
+        raise FetchError(f"{url}: its index names files at {base!a} (xml:base), which gpuready does not fetch")
+    href = inside(url, location.attrib["href"], safe="/+~%")
+    path_of(href)  # refuses what is not plain once decoded
+    return Item(href, content)
 
 
 def _text(data: bytes) -> str:

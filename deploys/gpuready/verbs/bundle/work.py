@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 
+from gpuready.base.documents import read_yaml
 from gpuready.base.errors import ConvergeError
 from gpuready.base.files import read_file, reason
 from gpuready.base.https import StatusError
@@ -45,8 +46,18 @@ def bundle(needs: Mapping[str, Needs], root: Path, url: str, tell: Callable[[str
     for part in parts:
         for place, data in part.index.items():
             folder.put(path_of(place), data)
+    if lost := sorted(_hosts(root / INVENTORY) - set(needs)):
+        tell(f"note: {INVENTORY} no longer has {', '.join(lost)}, of an earlier run; for these, run it with all hosts")
     folder.put(INVENTORY, _inventory(needs, url, keys, local).encode())
     return Bundle(str(root), url, folder.finish())
+
+
+def _hosts(path: Path) -> set[str]:
+    """Return the hosts of an earlier run's inventory; none if it cannot be read."""
+    try:
+        return set(read_yaml(path.read_text("utf-8"))["all"]["hosts"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return set()
 
 
 def _keys(needs: Mapping[str, Needs]) -> dict[Repository, Certificate]:
