@@ -101,6 +101,8 @@ def answered(request: urllib.request.Request) -> Iterator[http.client.HTTPRespon
         raise OSError(str(e.reason)) from None
     except http.client.HTTPException as e:
         raise OSError(f"{type(e).__name__}: {e}") from None
+    except ValueError as e:  # such as the URL of a redirection
+        raise OSError(f"the server's answer is invalid: {e}") from None
 
 
 if __name__ == "__main__":

@@ -210,10 +210,13 @@ def test_a_signature_is_its_issuers(hashed: bytes, unhashed: bytes, own: bool) -
 
 def test_a_signature_without_dates_has_none() -> None:
     found = openpgp.parse_signature(openpgp.Packet(2, 0, signature(b"", BY_KEY_ID)))
-    assert found == openpgp._Signature(0x13, 0, 0, FINGERPRINT[-8:].hex().upper())
+    assert found == openpgp._Signature(0x13, 0, 0, 0, FINGERPRINT[-8:].hex().upper())
     life = subpacket(9, (86400).to_bytes(4, "big"))
     found = openpgp.parse_signature(openpgp.Packet(2, 0, signature(WHEN + life, b"")))
-    assert found == openpgp._Signature(0x13, CREATED, 86400, "")
+    assert found == openpgp._Signature(0x13, CREATED, 0, 86400, "")
+    valid = subpacket(3, (60).to_bytes(4, "big"))
+    found = openpgp.parse_signature(openpgp.Packet(2, 0, signature(WHEN + valid, life)))
+    assert found == openpgp._Signature(0x13, CREATED, 60, 0, "")
     assert openpgp.parse_signature(openpgp.Packet(2, 0, b"\x03")) == openpgp._NO_SIGNATURE
 
 

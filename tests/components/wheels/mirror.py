@@ -63,13 +63,14 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
         if mirror.length:
             self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
         end = mirror.cuts.pop(0) if mirror.cuts and not status else len(body)
+        at = len(mirror.sent)
+        mirror.sent.append(end)  # before the answer: a test reads it as soon as that has arrived
+        self.end_headers()
         try:
             self.wfile.write(body[:end])
         except OSError:  # whoever asked has seen enough
-            end = -1
-        mirror.sent.append(end)
+            mirror.sent[at] = -1
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""

@@ -3,7 +3,7 @@
 import gzip
 import hashlib
 import lzma
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from gpuready.components.toolkit.state import PACKAGES
@@ -22,13 +22,15 @@ class Site(Mirror):
         self.gpg = gpg
         self.publish()
 
-    def publish(self, versions: Iterable[str] = ("1.19.1", "1.20.1"), signer: Gpg | None = None) -> None:
-        """Serve repositories of these versions, and the key."""
+    def publish(
+        self, versions: Iterable[str] = ("1.19.1", "1.20.1"), signer: Gpg | None = None, head: str = ""
+    ) -> None:
+        """Serve repositories of these versions, and the key. ``head``: more lines of InRelease."""
         gpg = signer or self.gpg
         debs = {f"{name}_{version}-1_amd64.deb": (name, version) for version in versions for name in PACKAGES}
         rpms = {f"{name}-{version}-1.x86_64.rpm": (name, version) for version in versions for name in PACKAGES}
         apt = _apt({f"./{file}": each for file, each in debs.items()})
-        release = "Origin: site\nSHA512:\n" + "".join(
+        release = f"Origin: site\n{head}SHA512:\n" + "".join(
             f" {hashlib.sha512(data).hexdigest()} {len(data)} {name}\n" for name, data in apt.items()
         )
         repodata = _repodata(rpms)
@@ -42,6 +44,21 @@ class Site(Mirror):
         found["/gpgkey"] = self.gpg.key.armored
         found["/" + WHEEL.replace("+", "%2B")] = content(WHEEL)
         self.files = found
+
+    def change_index(self, change: Callable[[str], str]) -> None:
+        """Serve indices of packages that differ by this, signed again."""
+        files, name = self.files, "Packages.xz"
+        packed = lzma.compress(change(lzma.decompress(files[f"/deb/amd64/{name}"]).decode()).encode())
+        files[f"/deb/amd64/{name}"] = packed
+        release = f"SHA512:\n {hashlib.sha512(packed).hexdigest()} {len(packed)} {name}\n"
+        files["/deb/amd64/InRelease"] = self.gpg("--clearsign", data=release.encode())
+        repomd = _described(
+            gzip.compress(change(gzip.decompress(files["/rpm/x86_64/repodata/primary.gz"]).decode()).encode())
+        )
+        files |= {f"/rpm/x86_64/{place}": data for place, data in repomd.items()}
+        files["/rpm/x86_64/repodata/repomd.xml.asc"] = self.gpg(
+            "--armor", "--detach-sign", data=repomd["repodata/repomd.xml"]
+        )
 
     def spec(self, **repo: Any) -> dict[str, Any]:
         """The spec that names its repositories and its wheel."""
@@ -76,7 +93,11 @@ def _repodata(files: dict[str, tuple[str, str]]) -> dict[str, bytes]:
         )
         primary += f'<checksum type="sha256" pkgid="YES">{hashlib.sha256(data).hexdigest()}</checksum>'
         primary += f'<size package="{len(data)}" installed="9"/><location href="{file}"/></package>'
-    packed = gzip.compress(f"{primary}</metadata>".encode(), mtime=0)
+    return _described(gzip.compress(f"{primary}</metadata>".encode(), mtime=0))
+
+
+def _described(packed: bytes) -> dict[str, bytes]:
+    """The index of an rpm repository with the file that describes it."""
     repomd = f'<repomd xmlns="{_XML}/repo">'
     for kind in ("primary", "primary_db"):
         repomd += f'<data type="{kind}"><checksum type="sha512">{hashlib.sha512(packed).hexdigest()}</checksum>'

@@ -1,9 +1,12 @@
 """``gpuready bundle``: what is fetched, what is refused, and what an interrupted or a second run does."""
 
+import hashlib
 import json
 import subprocess
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from gpuready.components.toolkit.spec import TOOLKIT_VERSION
 from gpuready.components.toolkit.state import PACKAGES
 from gpuready.inventory.hosts import load
 from gpuready.model.state import OS, NodeState
+from gpuready.verbs.bundle import fetch
 from gpuready.verbs.bundle.contents import FetchError, inside, path_of
 from tests.command import Exits, Said, write_hosts, write_states
 from tests.components.repository.gpg import Gpg
@@ -115,6 +119,31 @@ def test_each_host_gets_the_repository_of_its_package_manager(run: Runs, site: S
     assert found["operators"].torch_wheels[0].wheel.startswith(URL)
 
 
+def test_an_encoded_address_stays_encoded(run: Runs, site: Site) -> None:
+    site.files = {path.replace("/deb/", "/d%20b~/"): data for path, data in site.files.items()}
+    spec = site.spec(url=f"{site.url}/d%20b~/$(ARCH)")
+    run.hosts = write_hosts(run.folder, json.dumps({"all": {"hosts": {"a": {"gpuready": spec}}}}))
+    run()
+    assert (run.out / path_of(site.url) / "d b~/amd64/InRelease").is_file()
+    (host,) = load([run.hosts, str(run.out / "bundle.yaml")]).chosen
+    assert host.spec.toolkit.repo.url == f"{URL}/{path_of(site.url)}/d%20b~/$(ARCH)"
+
+
+def test_a_local_wheel_goes_along_with_one_of_a_url(run: Runs, site: Site) -> None:
+    """So bundle.yaml names no path of this machine, where apply may not run."""
+    spec, name = site.spec(), "apex-1.0+cu12-py3-none-any.whl"
+    (run.folder / name).write_bytes(content(name))
+    spec["torch_wheels"].append({"wheel": name, "env": "/opt/train"})
+    run.hosts = write_hosts(run.folder, json.dumps({"all": {"hosts": {"a": {"gpuready": spec}}}}))
+    sha256 = hashlib.sha256(content(name)).hexdigest()
+    assert f"wheels/{sha256}/{name}" in fetched(run()) and run.sums() == 0
+    assert fetched(run()) == set()
+    (run.folder / name).unlink()
+    (host,) = load([run.hosts, str(run.out / "bundle.yaml")]).chosen
+    wheel = host.spec.torch_wheels[1]
+    assert (wheel.wheel, wheel.sha256) == (f"{URL}/wheels/{sha256}/{name.replace('+', '%2B')}", sha256)
+
+
 def test_without_hosts_it_fetches_for_the_platforms_that_are_named(run: Runs, site: Site) -> None:
     run(0, "--platform", "apt-amd64", "--platform", "dnf-x86_64")
     place = path_of(site.url)
@@ -154,6 +183,40 @@ def test_what_broke_off_is_resumed_and_is_not_complete_before(run: Runs, site: S
     resumed = len(content(part.name[1:-5])) - part_size(site.sent[before:])
     assert resumed == (1000 if ranges else 0)
     assert run.sums() == 0 and not list(run.out.rglob("*.part"))
+
+
+def test_only_more_than_ever_before_is_progress(run: Runs, site: Site) -> None:
+    """The server begins anew at each attempt, and each answer breaks off."""
+    run()
+    deb = next(path for path in run.out.rglob("*.deb"))
+    deb.unlink()
+    whole, site.ranges = 99_999, False
+    site.cuts, before = [whole, whole, whole, *[1000, 0] * 10], len(site.sent)
+    run.fails(deb.name, "bytes are missing")
+    assert site.sent[before + 4 :] == [1000, 0, 1000, 0]
+
+
+def test_a_wheel_without_a_length_cannot_fill_the_disk(run: Runs, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.length = False
+    usage = SimpleNamespace(free=fetch._RESERVE + 30_000)  # a wheel is larger; the packages were there before
+    run()
+    (run.out / path_of(site.url) / WHEEL).unlink()
+    monkeypatch.setattr(fetch.shutil, "disk_usage", lambda _path: usage)
+    said = run(74)
+    assert WHEEL.replace("+", "%2B") in said.err and "must stay free" in said.err
+    assert not list(run.out.rglob("*.part"))
+    usage.free += 30_000
+    assert len(fetched(run())) == 1
+
+
+def test_an_answer_that_trickles_is_given_up(run: Runs, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch, "time", SimpleNamespace(monotonic=count(0, 130).__next__))
+    run.fails("/gpgkey: less than 1024 bytes/s in 120 s")
+
+
+def test_an_invalid_answer_is_an_error_of_the_server(run: Runs, site: Site) -> None:
+    site.redirects["/gpgkey"] = "http://[::1"
+    run.fails("/gpgkey cannot be fetched: the server's answer is invalid", "IPv6")
 
 
 def part_size(sent: list[int]) -> int:
@@ -204,6 +267,47 @@ def test_the_error_names_the_versions_that_are_there(run: Runs, site: Site) -> N
     run.fails("404")
     site.stop()
     run.fails("/gpgkey cannot be fetched", "refused")
+
+
+def test_an_index_that_is_no_longer_valid_is_refused(run: Runs, site: Site) -> None:
+    site.publish(head="Valid-Until: Sat, 28 Nov 2020 10:00:00 UTC\n")
+    run.fails("InRelease was valid until Sat, 28 Nov 2020")
+    site.publish(head="Valid-Until: Sat, 28 Nov 2099 10:00:00 UTC\n")
+    run()
+
+
+def test_a_package_without_a_hash_that_counts_is_missing(run: Runs, site: Site) -> None:
+    site.change_index(lambda text: text.replace("SHA256:", "MD5sum:"))
+    run.fails(f"has no {PACKAGES[0]} {TOOLKIT_VERSION}-1, but none")
+
+
+def test_the_best_hash_of_a_package_counts(run: Runs, site: Site) -> None:
+    site.change_index(lambda text: text.replace("SHA256:", f"SHA512: {'0' * 128}\nSHA256:"))
+    run.fails(".deb: the sha512 is", "expected 000")
+
+
+def test_an_address_of_an_rpm_index_is_encoded_already(run: Runs, site: Site) -> None:
+    def change(text: str) -> str:
+        return text.replace('href="', 'href="a%20b%2B/')
+
+    good = dict(site.files)
+    site.change_index(change)
+    for path in [path for path in good if path.endswith(".rpm")]:
+        site.files[path.replace("x86_64/", "x86_64/a%20b%2B/", 1)] = site.files.pop(path)
+    run(0, "--platform", "dnf-x86_64")
+    assert len(list(run.out.rglob("x86_64/a b+/*.rpm"))) == len(PACKAGES)
+    for href, why in (('href="a%2F', "the path is not plain"), ('xml:base="http://other/" href="', "xml:base")):
+        site.files = dict(good)
+        site.change_index(lambda text, href=href: text.replace('href="', href))  # type: ignore[misc]
+        assert why in run(1, "--platform", "dnf-x86_64").document["error"]["message"]
+
+
+def test_hosts_that_bundle_yaml_no_longer_has_are_named(run: Runs, site: Site) -> None:
+    hosts = {name: {"gpuready": site.spec()} for name in ("a", "b", "c")}
+    run.hosts = write_hosts(run.folder, json.dumps({"all": {"hosts": hosts}}))
+    run.states = write_states(run.folder / "states.json", dict.fromkeys(hosts, APT))
+    assert "no longer" not in run().err
+    assert "bundle.yaml no longer has b, c" in run(0, "--state", run.states, "--limit", "a").err
 
 
 def test_a_folder_that_cannot_be_written_is_named(run: Runs, site: Site) -> None:

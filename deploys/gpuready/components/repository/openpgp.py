@@ -79,13 +79,16 @@ class Packet:
 
 @dataclass(frozen=True)
 class _Signature:
+    """``lifetime``: seconds for which the key is valid; ``valid``: those of the signature itself; 0: no end."""
+
     kind: int
     created: int
+    valid: int
     lifetime: int
     issuer: str
 
 
-_NO_SIGNATURE = _Signature(-1, -1, 0, "")
+_NO_SIGNATURE = _Signature(-1, -1, 0, 0, "")
 
 
 @functools.lru_cache(maxsize=16)  # the same file lies on every node
@@ -254,8 +257,8 @@ def parse_signature(packet: Packet) -> _Signature:
     hashed = dict(_subpackets(body[6:hashed_end], packet.at))
     issuers = hashed | dict(_subpackets(body[hashed_end + 2 : end], packet.at))
     issuer = issuers[33][1:] if 33 in issuers else issuers.get(16, b"")
-    created, lifetime = (int.from_bytes(hashed.get(kind, b""), "big") for kind in (2, 9))
-    return _Signature(body[1], created, lifetime, issuer.hex().upper())
+    created, valid, lifetime = (int.from_bytes(hashed.get(kind, b""), "big") for kind in (2, 3, 9))
+    return _Signature(body[1], created, valid, lifetime, issuer.hex().upper())
 
 
 def _subpackets(data: bytes, packet_at: int) -> Iterator[tuple[int, bytes]]:

@@ -37,7 +37,11 @@ _CURVE = bytes.fromhex("092b06010401da470f01")
 
 
 class SignatureError(ValueError):
-    """There is no valid signature by the key. The message says why."""
+    """There is no valid signature by the key. The message says why, and ``remedy`` what to do."""
+
+    def __init__(self, text: str, remedy: str = "toolkit.repo.fingerprint names the key that signs it") -> None:
+        super().__init__(text)
+        self.remedy = remedy
 
 
 def signed_text(data: bytes, key: Certificate, now: float) -> bytes:
@@ -70,8 +74,21 @@ def _check(data: bytes, armored: bytes, kind: int, key: Certificate, now: float)
         raise SignatureError(f"the signature cannot be read: {e}") from None
     made = [packet for packet in found if packet.tag == SIGNATURE and packet.body[:2] == bytes([4, kind])]
     signers = list(_signers(key, now))
-    if not any(_is_by(signer, data, packet) for packet in made for signer in signers):
+    valid = [packet for packet in made if any(_is_by(signer, data, packet) for signer in signers)]
+    for number in {packet.body[2] for packet in made if packet.body[2:]} & {signer.body[5] for signer in signers}:
+        if not valid and number not in (*_RSA, _EDDSA, _ED25519):
+            text = f"gpuready cannot verify keys of this algorithm ({number})"
+            raise SignatureError(text, "use a repository that an RSA or Ed25519 key signs")
+    if not valid:
         raise SignatureError(f"no valid signature by the key {key.fingerprint}")
+    if all(_expired(packet, now) for packet in valid):
+        text = f"the signature by the key {key.fingerprint} has expired"
+        raise SignatureError(text, "the owner of the repository must sign its index again")
+
+
+def _expired(packet: Packet, now: float) -> bool:
+    signature = parse_signature(packet)
+    return bool(signature.valid) and signature.created + signature.valid <= now
 
 
 def _signers(key: Certificate, now: float) -> Iterator[Packet]:
@@ -86,6 +103,7 @@ def _signers(key: Certificate, now: float) -> Iterator[Packet]:
             if (
                 binding.kind == BINDS_SUBKEY
                 and (not binding.lifetime or expires > now)
+                and not _expired(packet, now)
                 and _is_by(primary, _framed(primary) + _framed(head), packet)
             ):
                 yield head

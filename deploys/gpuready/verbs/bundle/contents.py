@@ -46,12 +46,15 @@ class Item:
     header: str = ""
 
 
-def inside(base: str, name: str) -> str:
-    """Return the URL of a file that an index of ``base`` names. Raises FetchError if it is not below ``base``."""
+def inside(base: str, name: str, safe: str = "/+~") -> str:
+    """Return the URL of a file that an index of ``base`` names. Raises FetchError if it is not below ``base``.
+
+    ``safe``: characters that need no encoding.
+    """
     parts = [part for part in name.split("/") if part != "."]
     if not name.isascii() or not name.isprintable() or {"", ".."} & set(parts):
         raise FetchError(f"{base}: its index names {name!a}, which is not below this address")
-    return f"{base}/{quote('/'.join(parts), safe='/+~')}"
+    return f"{base}/{quote('/'.join(parts), safe=safe)}"
 
 
 def path_of(url: str) -> str:

@@ -5,6 +5,8 @@ SHA256SUMS is written last, and removed before anything changes: a folder withou
 
 import hashlib
 import http.client
+import shutil
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,12 +15,16 @@ from pathlib import Path
 from gpuready.base.errors import OutputError
 from gpuready.base.files import new_mode, reason, replace_file
 from gpuready.base.https import StatusError, add_header, answered
-from gpuready.verbs.bundle.contents import RUN_AGAIN, FetchError, Item, path_of
+from gpuready.verbs.bundle.contents import RUN_AGAIN, Content, FetchError, Item, path_of
 from gpuready.verbs.bundle.part import BundledFile
 
 SUMS = "SHA256SUMS"
 #: Bytes of a file of an index, and of one read.
 _MOST_INDEX, _CHUNK = 64 << 20, 1 << 20
+#: Bytes of the disk that stay free.
+_RESERVE = 64 << 20
+#: Bytes in a second that must arrive, on average over so many seconds.
+_SLOWEST, _PATIENCE = 1024, 120
 #: Attempts in a row that may bring nothing.
 _ATTEMPTS = 3
 #: A server's answer if nothing comes after the beginning that is here.
@@ -27,18 +33,33 @@ _NO_MORE = 416
 
 def read(url: str) -> bytes:
     """Return a file of an index. Raises StatusError, and FetchError for all else."""
+    data = bytearray()
     try:
         with answered(urllib.request.Request(url)) as answer:
-            data = answer.read(_MOST_INDEX + 1)
-            missing = answer.length if answer.length and len(data) <= _MOST_INDEX else 0
+            for piece in _pieces(url, answer):
+                data += piece
+                if len(data) > _MOST_INDEX:
+                    raise FetchError(f"{url}: more than {_MOST_INDEX >> 20} MiB", remedy=RUN_AGAIN)
     except StatusError:
         raise
     except OSError as e:
         raise _unreachable(url, e) from None
-    if missing or len(data) > _MOST_INDEX:
-        why = f"{missing} bytes are missing" if missing else f"more than {_MOST_INDEX >> 20} MiB"
-        raise FetchError(f"{url}: {why}", remedy=RUN_AGAIN)
-    return data
+    return bytes(data)
+
+
+def _pieces(url: str, answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    """Yield the content as it arrives. Raises OSError if some is missing, FetchError if it is too slow."""
+    left, since, arrived = answer.length, time.monotonic(), 0
+    while (left is None or left > 0) and (data := answer.read1(_CHUNK)):
+        left = None if left is None else left - len(data)
+        arrived += len(data)
+        if time.monotonic() - since > _PATIENCE:
+            if arrived < _SLOWEST * _PATIENCE:
+                raise FetchError(f"{url}: less than {_SLOWEST} bytes/s in {_PATIENCE} s", remedy=RUN_AGAIN)
+            since, arrived = time.monotonic(), 0
+        yield data
+    if left is not None and left > 0:
+        raise OSError(f"{left} bytes are missing")
 
 
 def _unreachable(url: str, error: OSError) -> FetchError:
@@ -84,6 +105,21 @@ class Folder:
                 part.replace(path)
         self.files[name] = BundledFile(name, path.stat().st_size, sha256, fresh)
 
+    def copy(self, source: Path) -> BundledFile:
+        """Copy a file of this machine, unless it is there."""
+        with _written(source):
+            sha256, _ = _hashes(source, "sha256")
+        name = f"wheels/{sha256}/{source.name}"
+        path = self._path(name)
+        part = path.with_name(f".{path.name}.part")
+        with _written(path):
+            if fresh := _hashes(path, "sha256")[0] != sha256:
+                shutil.copyfile(source, part)
+                Content("sha256", sha256).compare(str(source), _hashes(part, "sha256")[0])
+                part.replace(path)
+        self.files[name] = BundledFile(name, path.stat().st_size, sha256, fresh)
+        return self.files[name]
+
     def finish(self) -> tuple[BundledFile, ...]:
         """Write the hashes of all files, and return them."""
         files = tuple(self.files[name] for name in sorted(self.files))
@@ -121,14 +157,16 @@ def _hashes(path: Path, algorithm: str) -> tuple[str, str]:
 
 def _download(item: Item, part: Path) -> str:
     """Fetch into ``part``, which may have the beginning; return its SHA-256. What is wrong is removed."""
-    resumed, failed = part.is_file(), 0
+    resumed, failed, most = part.is_file(), 0, 0
     while True:
         had = part.stat().st_size if part.is_file() else 0
         if not had or had != item.content.size:
             try:
                 _get(item, part, had)
             except OSError as e:
-                failed = 0 if part.stat().st_size > had else failed + 1
+                size = part.stat().st_size
+                failed = 0 if size > max(had, most) else failed + 1
+                most = max(had, most, size)
                 refused = isinstance(e, StatusError) and not (e.status == _NO_MORE and had)
                 if refused or failed == _ATTEMPTS:
                     raise _unreachable(item.url, e) from None
@@ -141,7 +179,7 @@ def _download(item: Item, part: Path) -> str:
         part.unlink()
         if not resumed:
             item.content.compare(item.url, digest)
-        resumed = False  # the server has another file by now, or the beginning was damaged
+        resumed, most = False, 0  # the server has another file by now, or the beginning was damaged
 
 
 def _get(item: Item, part: Path, had: int) -> None:
@@ -151,14 +189,18 @@ def _get(item: Item, part: Path, had: int) -> None:
         add_header(request, item.header)
     with _written(part):
         file = part.open("ab")
+        free = shutil.disk_usage(part.parent).free - _RESERVE
     with file, answered(request) as answer:
         if answer.status != http.client.PARTIAL_CONTENT:
             file.truncate(0)
-        while data := answer.read(_CHUNK):
+        for data in _pieces(item.url, answer):
+            free -= len(data)
+            if free < 0:
+                part.unlink()
+                why = f"the file system is too small for {item.url}; {_RESERVE >> 20} MiB must stay free"
+                raise OutputError(f"{part.parent}: {why}", remedy="free space, or choose another folder")
             with _written(part):
                 file.write(data)
                 file.flush()
             if 0 <= item.content.size < file.tell():
                 return
-        if answer.length:
-            raise OSError(f"{answer.length} bytes are missing")

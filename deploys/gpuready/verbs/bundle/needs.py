@@ -1,15 +1,18 @@
 """What a host fetches for its spec, and what it still gets from elsewhere. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import quote
 
 from gpuready.components.toolkit.spec import Repository
+from gpuready.components.wheels.spec import TorchWheel
 from gpuready.contract import owners
 from gpuready.contract.package_manager import manager, refuse_to_install
 from gpuready.model.images import named
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.verbs.bundle.contents import path_of
+from gpuready.verbs.bundle.part import BundledFile
 
 #: Machine, as uname -m prints it -> the architecture of Debian.
 _DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -45,21 +48,34 @@ class Needs:
     spec: NodeSpec
     platforms: tuple[Platform, ...]
 
-    def settings(self, base: str, key: str) -> dict[str, object]:
-        """What its spec says of the bundle at the URL ``base``, which has the key at the path ``key``."""
+    @property
+    def wheels(self) -> tuple[TorchWheel, ...]:
+        """Those of the bundle. If one has a URL, local ones go along: ``bundle.yaml`` replaces the whole list."""
+        wheels = self.spec.torch_wheels
+        return wheels if any(wheel.sha256 for wheel in wheels) else ()
+
+    def settings(self, base: str, key: str, local: Mapping[str, BundledFile]) -> dict[str, object]:
+        """What its spec says of the bundle at the URL ``base``.
+
+        ``key`` is the key's path in the bundle, and ``local`` has local wheels by their path on this machine.
+        """
         repo, found = self.spec.toolkit.repo, dict[str, object]()
         if self.platforms:
             said: dict[str, object] = {"key": f"{base}/{key}"} | ({"proxy": None} if repo.proxy else {})
             for platform in self.platforms:
                 name = "rpm_url" if platform.dnf else "url"
-                said[name] = f"{base}/{path_of(getattr(repo, name))}"
+                said[name] = f"{base}/{quote(path_of(getattr(repo, name)), safe='/$()+~')}"
             found["toolkit"] = {"repo": said}
-        if any(wheel.sha256 for wheel in self.spec.torch_wheels):
-            found["torch_wheels"] = [
-                {"wheel": f"{base}/{quote(path_of(wheel.wheel))}", "env": wheel.env, "sha256": wheel.sha256}
+        if self.wheels:
+            places = [
+                (path_of(wheel.wheel), wheel.sha256)
                 if wheel.sha256
-                else {"wheel": wheel.wheel, "env": wheel.env}
-                for wheel in self.spec.torch_wheels
+                else (local[wheel.wheel].path, local[wheel.wheel].sha256)
+                for wheel in self.wheels
+            ]
+            found["torch_wheels"] = [
+                {"wheel": f"{base}/{quote(place)}", "env": wheel.env, "sha256": sha256}
+                for wheel, (place, sha256) in zip(self.wheels, places, strict=True)
             ]
         return found
 

@@ -8,6 +8,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING
 
 from gpuready.base.documents import DocumentError, read_xml
@@ -17,7 +18,7 @@ from gpuready.compat.layers import unpacked
 from gpuready.components.repository.apt_sources import stanzas
 from gpuready.components.repository.openpgp import Certificate
 from gpuready.components.repository.signature import SignatureError, check_detached, signed_text
-from gpuready.verbs.bundle.contents import HASHES, Content, FetchError, Item, inside
+from gpuready.verbs.bundle.contents import HASHES, Content, FetchError, Item, inside, path_of
 from gpuready.verbs.bundle.needs import Platform
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def part_of(
     except StatusError as e:
         raise FetchError(f"{url}: its index is not complete: {e}", remedy="is this a repository's address?") from None
     except SignatureError as e:
-        raise FetchError(f"{url}: {e}", remedy="toolkit.repo.fingerprint names the key that signs it") from None
+        raise FetchError(f"{url}: {e}", remedy=e.remedy) from None
     except GpureadyError:
         raise
     except Exception as e:  # parsers and decompressors raise many types of errors, and all mean the same here
@@ -70,8 +71,13 @@ _Found = tuple[dict[tuple[str, str], Item], dict[str, bytes]]
 def _apt(url: str, architecture: str, key: Certificate, now: float, read: Read) -> _Found:
     """A flat repository. A server may lack some of the forms that InRelease lists."""
     release = read(f"{url}/InRelease")
+    fields = next(iter(stanzas(signed_text(release, key, now).decode())), {})
+    until = fields.get("Valid-Until", "")
+    if until and parsedate_to_datetime(until).timestamp() <= now:
+        why = f"{url}/InRelease was valid until {until}"
+        raise FetchError(why, remedy="look at the repository and at proxies in between; or is the clock wrong?")
     index: dict[str, bytes] = {}
-    for name, content in _listed(signed_text(release, key, now).decode()).items():
+    for name, content in _listed(fields).items():
         if _PACKAGES.fullmatch(name):
             try:
                 index[name] = read(f"{url}/{name}")
@@ -84,15 +90,15 @@ def _apt(url: str, architecture: str, key: Certificate, now: float, read: Read) 
     found = {}
     for stanza in stanzas(_text(index[form])):
         if stanza.get("Architecture") in (architecture, "all"):
-            digest = next(Content(name, stanza[name.title()], int(stanza["Size"])) for name in HASHES
-                          if name.title() in stanza)  # fmt: skip
-            found[stanza["Package"], stanza["Version"]] = Item(inside(url, stanza["Filename"]), digest)
+            for name in HASHES:  # the best that it has; a package without one counts as missing
+                if digest := stanza.get(name.title()):
+                    content = Content(name, digest, int(stanza["Size"]))
+                    found[stanza["Package"], stanza["Version"]] = Item(inside(url, stanza["Filename"]), content)
     return found, {**{f"{url}/{name}": data for name, data in index.items()}, f"{url}/InRelease": release}
 
 
-def _listed(release: str) -> dict[str, Content]:
+def _listed(fields: Mapping[str, str]) -> dict[str, Content]:
     """Return the files that a Release file lists, by the best hash."""
-    fields = next(iter(stanzas(release)), {})
     found: dict[str, Content] = {}
     for algorithm in HASHES:
         words = fields.get(algorithm.title(), "").split()
@@ -130,7 +136,11 @@ def _item(url: str, element: "ET.Element") -> Item:
         raise DocumentError(f"a file without location or one of the checksums {', '.join(HASHES)}")
     length = -1 if size is None else int(size.text or size.attrib["package"])
     content = Content(checksum.attrib["type"], checksum.text or "", length)
-    return Item(inside(url, location.attrib["href"]), content)
+    if base := location.get("{http://www.w3.org/XML/1998/namespace}base"):
+        raise FetchError(f"{url}: its index names files at {base!a} (xml:base), which gpuready does not fetch")
+    href = inside(url, location.attrib["href"], safe="/+~%")
+    path_of(href)  # refuses what is not plain once decoded
+    return Item(href, content)
 
 
 def _text(data: bytes) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import yaml
 
+from gpuready.base.documents import read_yaml
 from gpuready.base.errors import ConvergeError
 from gpuready.base.files import read_file, reason
 from gpuready.base.https import StatusError
@@ -17,7 +18,7 @@ from gpuready.inventory.secrets import resolve
 from gpuready.verbs.bundle.contents import Content, FetchError, Item, path_of
 from gpuready.verbs.bundle.fetch import Folder, read
 from gpuready.verbs.bundle.needs import Needs, Platform
-from gpuready.verbs.bundle.part import Bundle
+from gpuready.verbs.bundle.part import Bundle, BundledFile
 from gpuready.verbs.bundle.repositories import Part, part_of
 
 #: The inventory with what the specs say of the bundle.
@@ -38,13 +39,25 @@ def bundle(needs: Mapping[str, Needs], root: Path, url: str, tell: Callable[[str
     folder.begin()
     for item in [*(package for part in parts for package in part.packages), *_wheels(needs)]:
         folder.fetch(item)
+    paths = dict.fromkeys(wheel.wheel for each in needs.values() for wheel in each.wheels if not wheel.sha256)
+    local = {path: folder.copy(Path(path)) for path in paths}
     for key in keys.values():
         folder.put(_path_of_key(key), key.armored)
     for part in parts:
         for place, data in part.index.items():
             folder.put(path_of(place), data)
-    folder.put(INVENTORY, _inventory(needs, url, keys).encode())
+    if lost := sorted(_hosts(root / INVENTORY) - set(needs)):
+        tell(f"note: {INVENTORY} no longer has {', '.join(lost)}, of an earlier run; for these, run it with all hosts")
+    folder.put(INVENTORY, _inventory(needs, url, keys, local).encode())
     return Bundle(str(root), url, folder.finish())
+
+
+def _hosts(path: Path) -> set[str]:
+    """Return the hosts of an earlier run's inventory; none if it cannot be read."""
+    try:
+        return set(read_yaml(path.read_text("utf-8"))["all"]["hosts"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return set()
 
 
 def _keys(needs: Mapping[str, Needs]) -> dict[Repository, Certificate]:
@@ -89,17 +102,19 @@ def _wheels(needs: Mapping[str, Needs]) -> list[Item]:
     items = (
         Item(wheel.wheel, Content("sha256", wheel.sha256), resolve(wheel.header).reveal() if wheel.header else "")
         for each in needs.values()
-        for wheel in each.spec.torch_wheels
+        for wheel in each.wheels
         if wheel.sha256
     )
     return list(dict.fromkeys(items))
 
 
-def _inventory(needs: Mapping[str, Needs], url: str, keys: Mapping[Repository, Certificate]) -> str:
+def _inventory(
+    needs: Mapping[str, Needs], url: str, keys: Mapping[Repository, Certificate], local: Mapping[str, BundledFile]
+) -> str:
     hosts = {}
     for name, each in needs.items():
         key = keys.get(each.spec.toolkit.repo)
-        if said := each.settings(url, _path_of_key(key) if key else ""):
+        if said := each.settings(url, _path_of_key(key) if key else "", local):
             hosts[name] = {"gpuready": said}
     text = yaml.safe_dump({"all": {"hosts": hosts}}, sort_keys=False, width=120)
     return _HEAD.format(url=url, inventory=INVENTORY) + text
