@@ -17,6 +17,7 @@ from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.network.nccl_settings import Settings, assignment, cluster
 from gpuready.network.ports import ports
+from gpuready.network.rdma_choice import local
 
 _ADDRESS, _NETMASK = 0x8915, 0x891B
 _IPV6 = re.compile(r"([0-9a-f]{32}) [0-9a-f]+ ([0-9a-f]+) [0-9a-f]+ [0-9a-f]+ +(\S+)")
@@ -28,19 +29,41 @@ def found_in(text: str, spec: NodeSpec) -> Settings:
     usable = parts.get("devices", "").split()
     rdma = {path: value for path, value in rdma_files(parts.get("ports", "")).items() if path.split("/")[4] in usable}
     seen, mode = network(parts.get("network", "")), parts.get("mode", "").strip()
-    left = _without_the_hosts(NodeState(rdma=rdma, network=seen, ib_netns_mode=mode), seen)
+    state = NodeState(rdma=rdma, network=seen, ib_netns_mode=mode)
+    left = _without_the_hosts(state, seen, _held(seen, parts.get("addresses", "")))
     return cluster({"": NodeState(rdma=left, network=seen, ib_netns_mode=mode)}, {"": spec})[""]
 
 
-def _without_the_hosts(state: NodeState, seen: Network) -> dict[str, str]:
-    """Return the files of the RDMA ports without the GIDs of interfaces that the container does not have."""
-    hidden = {
-        f"/sys/class/infiniband/{port.device}/ports/{port.number}/{place}/{gid.index}"
-        for port in ports(state)
-        for gid in port.gids
-        if port.transport == "RoCE" and gid.netdev not in seen.devices
-        for place in ("gids", "gid_attrs/types", "gid_attrs/ndevs")
-    }
+def _held(seen: Network, text: str) -> dict[str, set[str]]:
+    """Return the addresses by interface. IPv4 addresses whose interface is unknown count for each; empty: unknown."""
+    if any(device.addresses for device in seen.devices.values()):
+        return {name: {each.partition("/")[0] for each in d.addresses} for name, d in seen.devices.items()}
+    lines = text.splitlines()
+    everywhere = {line for line in lines if " " not in line}
+    named = [(m[3], str(IPv6Address(bytes.fromhex(m[1])))) for m in map(_IPV6.fullmatch, lines) if m]
+    return {name: everywhere | {a for on, a in named if on == name} for name in seen.devices} if lines else {}
+
+
+def _without_the_hosts(state: NodeState, seen: Network, held: dict[str, set[str]]) -> dict[str, str]:
+    """Return the files of the RDMA ports without the GIDs of interfaces that the container does not have. An interface
+    of the host may have the same name: then its address tells. Of such a port, link-local GIDs are the host's, too.
+    """
+    hidden: set[str] = set()
+    for port in ports(state):
+        if port.transport != "RoCE":
+            continue
+        addressed = [gid for gid in port.gids if not local(gid.address)]
+        theirs = {
+            g for g in addressed if g.netdev not in seen.devices or (held and str(g.address) not in held[g.netdev])
+        }
+        gone = port.gids if theirs and len(theirs) == len(addressed) else theirs
+        top = f"/sys/class/infiniband/{port.device}/ports/{port.number}"
+        hidden |= {
+            f"{top}/{place}/{gid.index}"
+            for gid in port.gids
+            if gid in gone or gid.netdev not in seen.devices
+            for place in ("gids", "gid_attrs/types", "gid_attrs/ndevs")
+        }
     return {path: value for path, value in state.rdma.items() if path not in hidden}
 
 

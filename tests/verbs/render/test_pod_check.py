@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from ipaddress import IPv6Address, ip_interface
 from pathlib import Path
 
 import pytest
@@ -15,14 +16,30 @@ from gpuready.components.nccl.spec import Nccl
 from gpuready.model.network import NetDevice, Network
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
-from gpuready.network.in_container import told
+from gpuready.network.in_container import found_in, told
 from gpuready.network.nccl_settings import cluster
 from gpuready.verbs.render import pod_check
 from tests.command import Exits
-from tests.network.gid_tables import Table, sysfs, tables
+from tests.network.gid_tables import Table, gid, sysfs, tables
 
 #: A default route as /proc/net/route prints it.
 ROUTE = "{}\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0"
+#: The addresses of :func:`node` as the kernel prints them, without interfaces for IPv4.
+FIB_TRIE = """Main:
+  +-- 0.0.0.0/0 3 0 5
+     |-- 10.9.0.7
+        /32 link UNICAST
+Local:
+  +-- 0.0.0.0/0 2 0 2
+     |-- 10.1.0.7
+        /32 host LOCAL
+     |-- 10.1.0.255
+        /32 link BROADCAST
+     |-- 10.2.0.7
+        /32 host LOCAL
+     |-- 192.0.2.7
+        /32 host LOCAL"""
+IF_INET6 = "fd000000000000000000000000000001 03 40 00 80     net1"
 needs_a_root = pytest.mark.skipif(
     not shutil.which("busybox") or bool(subprocess.run(["unshare", "-rmn", "true"], check=False).returncode),
     reason="a container takes namespaces of a user, and a static busybox",
@@ -54,8 +71,16 @@ def shown(state: NodeState) -> str:
 def complete(table: Table) -> NodeState:
     """The node of a case, in a container that has the interfaces of all GIDs."""
     assert isinstance(table.state.network, Network)
-    named = {value: NetDevice() for path, value in table.state.rdma.items() if "/ndevs/" in path}
-    devices = {**named, **table.state.network.devices}
+    devices = dict(table.state.network.devices)
+    for path, name in table.state.rdma.items():
+        if "/ndevs/" in path:
+            address = IPv6Address(table.state.rdma[path.replace("gid_attrs/ndevs", "gids")])
+            has = devices.get(name, NetDevice())
+            own = str(address.ipv4_mapped or address)
+            if own not in {each.partition("/")[0] for each in has.addresses}:
+                has = has.model_copy(update={"addresses": (*has.addresses, str(ip_interface(own)))})
+            devices[name] = has
+    devices.setdefault("lo", NetDevice(addresses=("127.0.0.1/8",)))
     network = table.state.network.model_copy(update={"devices": devices})
     return table.state.model_copy(update={"network": network, "ib_netns_mode": "Y"})
 
@@ -158,7 +183,12 @@ class Container:
         shutil.copy2(str(shutil.which("busybox")), root / "bin/busybox")
         for name in ("sh", "cat", "df", "grep", "head", "sort", "tail", "tr", "wc"):
             (root / "bin" / name).symlink_to("busybox")
-        (root / "pod-check.sh").write_text(pod_check.script(NodeSpec()))
+        self.write("/proc/net/fib_trie", FIB_TRIE)
+        self.write("/proc/net/if_inet6", IF_INET6)
+        # This busybox runs its own ip(8), which would show the host's addresses.
+        script = pod_check.script(NodeSpec())
+        assert "\nhas() { " in script
+        (root / "pod-check.sh").write_text(script.replace("\nhas() { ", '\nhas() { [ "$1" != ip ] && ', 1))
 
     def write(self, path: str, text: str) -> None:
         file = self.root / path[1:]
@@ -208,7 +238,7 @@ def test_a_plain_container_is_tested_without_python(container: Container) -> Non
     assert found["devices"][0] == "pass" and found["devices"][1].startswith(
         "mlx5_0 can be opened; the files of 1 others"
     )
-    assert found["gids"] == ("pass", "mlx5_0:1: 2 GIDs, net1")
+    assert found["gids"] == ("pass", "mlx5_0:1: net1, 2 GIDs")
     assert found["memlock"] == ("fail", "64 KiB can be locked")
     assert found["gpus"][0] == "warn" and found["shm"] == ("fail", "/dev/shm has 0 MiB; 0 GPUs need 4 GiB")
     assert found["settings"][0] == "skip" and "no Python 3.10" in found["settings"][1]
@@ -220,6 +250,7 @@ def test_the_settings_are_computed_elsewhere(container: Container) -> None:
     """Only of the device that can be opened. Without ip and Python, the address of the GID is its network."""
     facts = container.root / "facts"
     facts.write_text(container.run("--read").stdout)
+    assert "inet" not in facts.read_text() and "10.1.0.7" in facts.read_text()
     file = container.root / "pod-check.sh"
     done = subprocess.run(["sh", file, "--from", facts], capture_output=True, text=True, check=True)
     assert exported(done.stdout) == {
@@ -233,14 +264,17 @@ def test_the_settings_are_computed_elsewhere(container: Container) -> None:
     ("change", "test", "result", "message"),
     [
         (lambda c: c.capabilities("00000000a80465fb"), "memlock", "pass", "IPC_LOCK lifts the limit"),
-        (lambda c: shutil.rmtree(c.root / "sys/class/net/net1"), "gids", "fail", "GIDs belong to net1, which this"),
-        (
-            lambda c: shutil.rmtree(c.root / "sys/class/infiniband/mlx5_0/ports/1/gids"),
-            "gids",
-            "fail",
-            "GID table is empty",
-        ),
-        (lambda c: c.write("/sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN"), "ports", "fail", "no port of"),
+        (lambda c: shutil.rmtree(c.root / "sys/class/net/net1"), "gids", "warn", "GIDs belong to net1, which this"),
+        (lambda c: shutil.rmtree(c.root / "sys/class/net/net1"), "ports", "fail", "no port of"),
+        (lambda c: shutil.rmtree(c.root / PORT[1:] / "gids"), "gids", "warn", "GID table is empty"),
+        (lambda c: (c.root / PORT[1:] / "gids/3").unlink(), "gids", "warn", "its GIDs are link-local"),
+        (lambda c: c.write(f"{PORT}/gids/3", gid("10.9.0.7")), "gids", "warn", "net1, which this container does not"),
+        (lambda c: c.write(f"{PORT}/gids/3", gid("fd00::2")), "gids", "warn", "net1, which this container does not"),
+        (lambda c: c.write(f"{PORT}/gids/3", gid("fd00::1")), "gids", "pass", "net1"),
+        (lambda c: c.write(f"{PORT}/link_layer", "Unspecified"), "gids", "warn", "InfiniBand transport does not use"),
+        (lambda c: c.write(f"{PORT}/../../node_type", "4: RNIC"), "gids", "warn", "InfiniBand transport does not use"),
+        (lambda c: c.write(f"{PORT}/link_layer", "InfiniBand"), "gids", "pass", "2 GIDs"),
+        (lambda c: c.write(f"{PORT}/state", "1: DOWN"), "ports", "fail", "no port of"),
         (lambda c: (c.root / "dev/infiniband/uverbs0").unlink(), "devices", "fail", "none of the 2 RDMA devices"),
         (lambda c: shutil.rmtree(c.root / "sys/class/infiniband"), "devices", "warn", "no RDMA device"),
         (lambda c: shutil.rmtree(c.root / "sys/class/net"), "sysfs", "fail", "shows no network interface"),
@@ -260,6 +294,41 @@ def test_what_a_container_lacks(
     change(container)
     found = results(container.run().stderr)
     assert found[test][0] == result and message in found[test][1], found
+
+
+PORT = "/sys/class/infiniband/mlx5_0/ports/1"
+
+
+@needs_a_root
+def test_one_usable_port_is_enough(container: Container) -> None:
+    """Ports that NCCL is not to use do not fail the check; EFA alone is no failure either."""
+    container.write("/dev/infiniband/uverbs1", "")
+    for path, value in (("state", "1: DOWN"), ("state", "4: ACTIVE"), ("link_layer", "Unspecified")):
+        container.write(f"{PORT}/{path}", value)
+        if value == "4: ACTIVE":
+            shutil.rmtree(container.root / "sys/class/net/net1")
+        assert "fail  ports" not in container.run().stderr
+    container.write(f"{PORT.replace('_0', '_1')}/link_layer", "Unspecified")
+    err = container.run().stderr
+    assert "fail  ports" not in err and "fail  gids" not in err
+
+
+def same_name() -> NodeState:
+    """A RoCE port of the host whose interface has the name of one of the pod's, and a port of the pod."""
+    state = node()
+    assert isinstance(state.network, Network)
+    devices = {**state.network.devices, "net1": NetDevice(addresses=("172.18.0.5/16", "fe80::1/64"))}
+    return state.model_copy(update={"network": state.network.model_copy(update={"devices": devices})})
+
+
+def test_an_interface_of_the_same_name_is_not_the_hosts() -> None:
+    found = found_in(shown(same_name()), NodeSpec())
+    assert found.variables["NCCL_IB_HCA"] == "=mlx5_1:1"
+    lines = [line for line in shown(same_name()).splitlines() if " inet" not in line]
+    at = lines.index("[network]")
+    known = ["[addresses]", "192.0.2.7", "10.2.0.7", "172.18.0.5", IF_INET6]
+    without_ip = "".join(f"{line}\n" for line in [*lines[:at], *known, *lines[at:]])
+    assert found_in(without_ip, NodeSpec()).variables["NCCL_IB_HCA"] == "=mlx5_1:1"
 
 
 @needs_a_root
