@@ -17,15 +17,19 @@ from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.network.nccl_settings import Settings, assignment, cluster
 from gpuready.network.ports import ports
-from gpuready.network.rdma_choice import local
+from gpuready.network.rdma_choice import Choices, local
 
 _ADDRESS, _NETMASK = 0x8915, 0x891B
+_PARTS = {"mode", "devices", "ports", "addresses", "network"}
 _IPV6 = re.compile(r"([0-9a-f]{32}) [0-9a-f]+ ([0-9a-f]+) [0-9a-f]+ [0-9a-f]+ +(\S+)")
 
 
 def found_in(text: str, spec: NodeSpec) -> Settings:
     """Return the settings. ``text``: what the file's option --read printed: its parts, each below ``[NAME]``."""
+    text = text.replace("\r", "").rstrip() + "\n"
     parts = dict(re.findall(r"^\[(\w+)\]\n((?:(?!\[\w+\]$).*\n)*)", text, re.MULTILINE))
+    if not text.endswith("\n[end]\n") or not parts.keys() >= _PARTS:
+        return Settings(Choices(()), problems=("this is not the whole output of --read",))
     usable = parts.get("devices", "").split()
     rdma = {path: value for path, value in rdma_files(parts.get("ports", "")).items() if path.split("/")[4] in usable}
     seen, mode = network(parts.get("network", "")), parts.get("mode", "").strip()

@@ -52,6 +52,7 @@ def shown(state: NodeState) -> str:
     lines = ["[mode]", "Y", "[devices]", *{path.split("/")[4]: "" for path in state.rdma}, "[ports]"]
     lines += [f"{path}:{value}" for path, value in state.rdma.items()]
     lines += [
+        "[addresses]",
         "[network]",
         f"SSH_CONNECTION=192.0.2.99 5 {state.network.ssh} 22",
         *map(ROUTE.format, state.network.default),
@@ -65,7 +66,7 @@ def shown(state: NodeState) -> str:
     lines += [
         f"rdma=/sys/class/infiniband/{name}/device/net/{n}" for name, nets in state.network.rdma.items() for n in nets
     ]
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in [*lines, "[end]"])
 
 
 def complete(table: Table) -> NodeState:
@@ -326,7 +327,7 @@ def test_an_interface_of_the_same_name_is_not_the_hosts() -> None:
     assert found.variables["NCCL_IB_HCA"] == "=mlx5_1:1"
     lines = [line for line in shown(same_name()).splitlines() if " inet" not in line]
     at = lines.index("[network]")
-    known = ["[addresses]", "192.0.2.7", "10.2.0.7", "172.18.0.5", IF_INET6]
+    known = ["192.0.2.7", "10.2.0.7", "172.18.0.5", IF_INET6]
     without_ip = "".join(f"{line}\n" for line in [*lines[:at], *known, *lines[at:]])
     assert found_in(without_ip, NodeSpec()).variables["NCCL_IB_HCA"] == "=mlx5_1:1"
 
@@ -361,6 +362,31 @@ exec sh pod-check.sh
         "NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1", "NCCL_IB_ADDR_RANGE": "10.0.0.0/14", "NCCL_IB_ROCE_VERSION_NUM": "2",
         "NCCL_SOCKET_IFNAME": "=net1",
     }  # fmt: skip
+
+
+def test_only_whole_facts_give_settings(tmp_path: Path) -> None:
+    """Cut facts would choose fewer ports, without a word; a terminal's line ends change nothing."""
+    whole = shown(node())
+    wanted = found_in(whole, NodeSpec())
+    assert wanted.variables and found_in(whole.replace("\n", "\r\n"), NodeSpec()) == wanted
+    cut = ["", whole[: whole.index("[end]")], whole[: whole.index("[network]")] + "[end]\n", whole[: len(whole) // 2]]
+    for text in cut:
+        assert found_in(text, NodeSpec()).problems == ("this is not the whole output of --read",)
+    file = tmp_path / "pod-check.sh"
+    file.write_text(pod_check.script(NodeSpec()))
+    done = subprocess.run(["sh", file, "--from", tmp_path / "none"], capture_output=True, text=True, check=False)
+    assert done.returncode == 64 and "none is no file that can be read" in done.stderr
+
+
+def test_modules_beside_the_file_are_not_imported(tmp_path: Path) -> None:
+    for name in ("re", "sitecustomize"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(9)\n")
+    (tmp_path / "pod-check.sh").write_text(pod_check.script(NodeSpec()))
+    (tmp_path / "facts").write_text(shown(node()))
+    subprocess.run(
+        ["sh", "pod-check.sh", "--from", "facts"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, check=True,
+    )  # fmt: skip
 
 
 @needs_a_root
