@@ -182,7 +182,7 @@ class Container:
         self.write("/proc/self/uid_map", "         0          0 4294967295")
         self.capabilities("00000000a80425fb")
         shutil.copy2(str(shutil.which("busybox")), root / "bin/busybox")
-        for name in ("sh", "cat", "df", "grep", "head", "sort", "tail", "tr", "wc"):
+        for name in ("sh", "cat", "df", "grep", "head", "mktemp", "rm", "sleep", "tail", "tr", "wc"):
             (root / "bin" / name).symlink_to("busybox")
         self.write("/proc/net/fib_trie", FIB_TRIE)
         self.write("/proc/net/if_inet6", IF_INET6)
@@ -297,6 +297,31 @@ def test_what_a_container_lacks(
     assert found[test][0] == result and message in found[test][1], found
 
 
+@needs_a_root
+@pytest.mark.parametrize(
+    ("program", "result", "message"),
+    [
+        ("echo 'GPU 0: H200'", "pass", "1 in nvidia-smi"),
+        (
+            "echo 'Driver/library version mismatch'; exit 18",
+            "fail",
+            "nvidia-smi fails: Driver/library version mismatch",
+        ),
+        ("sleep 20", "fail", "nvidia-smi does not end within 1 s"),
+    ],
+)
+def test_nvidia_smi_is_not_waited_for_for_ever(program: str, result: str, message: str, container: Container) -> None:
+    for name in ("0", "ctl", "-uvm"):
+        container.write(f"/dev/nvidia{name}", "")
+    container.write("/bin/nvidia-smi", f"#!/bin/sh\n{program}")
+    (container.root / "bin/nvidia-smi").chmod(0o755)
+    if program == "sleep 20":
+        file = container.root / "pod-check.sh"
+        file.write_text(file.read_text().replace("LIMIT=30\n", "LIMIT=1\n"))
+    assert results(container.run().stderr)["gpus"] == (result, message)
+    assert not list((container.root / "dev/shm").iterdir())
+
+
 PORT = "/sys/class/infiniband/mlx5_0/ports/1"
 
 
@@ -308,7 +333,8 @@ def test_one_usable_port_is_enough(container: Container) -> None:
         container.write(f"{PORT}/{path}", value)
         if value == "4: ACTIVE":
             shutil.rmtree(container.root / "sys/class/net/net1")
-        assert "fail  ports" not in container.run().stderr
+        err = container.run().stderr
+        assert "fail  ports" not in err and "fail  gids" not in err
     container.write(f"{PORT.replace('_0', '_1')}/link_layer", "Unspecified")
     err = container.run().stderr
     assert "fail  ports" not in err and "fail  gids" not in err
