@@ -9,17 +9,21 @@ Sources: netdevice(7) for the ioctls (linux/sockios.h); /proc/net/if_inet6 as ne
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
 from gpuready.model.network import Network, network, rdma_files
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
-from gpuready.network.nccl_settings import Settings, assignment, cluster
+from gpuready.network.nccl_settings import Settings, assignment, cluster, no_device
 from gpuready.network.ports import ports
 from gpuready.network.rdma_choice import Choices, local
 
 _ADDRESS, _NETMASK = 0x8915, 0x891B
+_LACKING = "this container has no RDMA device that it can use"
+_TCP = "; for TCP instead: nccl: {transport: tcp}"
+_UNKNOWN = "the addresses of the interfaces are unknown: here is neither ip(8) nor Python 3.10 or newer"
 _PARTS = {"mode", "devices", "ports", "addresses", "network"}
 _IPV6 = re.compile(r"([0-9a-f]{32}) [0-9a-f]+ ([0-9a-f]+) [0-9a-f]+ [0-9a-f]+ +(\S+)")
 
@@ -35,7 +39,19 @@ def found_in(text: str, spec: NodeSpec) -> Settings:
     seen, mode = network(parts.get("network", "")), parts.get("mode", "").strip()
     state = NodeState(rdma=rdma, network=seen, ib_netns_mode=mode)
     left = _without_the_hosts(state, seen, _held(seen, parts.get("addresses", "")))
-    return cluster({"": NodeState(rdma=left, network=seen, ib_netns_mode=mode)}, {"": spec})[""]
+    state = NodeState(rdma=left, network=seen, ib_netns_mode=mode)
+    return _of_a_container(cluster({"": state}, {"": spec})[""], state, seen)
+
+
+def _of_a_container(found: Settings, state: NodeState, seen: Network) -> Settings:
+    """Return the settings with messages for a container: it may lack what its node has."""
+    of_node, known = no_device(state), any(device.addresses for device in seen.devices.values())
+    problems = (_LACKING + _TCP if each == of_node else each.replace(of_node, _LACKING) for each in found.problems)
+    return replace(
+        found,
+        problems=tuple(each if known else f"{each}; {_UNKNOWN}" for each in problems),
+        notes=(*(each.replace(of_node, _LACKING) for each in found.notes), *(() if known else (_UNKNOWN,))),
+    )
 
 
 def _held(seen: Network, text: str) -> dict[str, set[str]]:

@@ -94,7 +94,8 @@ def python_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-READ = [table for table in tables() if isinstance(table.state.network, Network) and table.nccl == Nccl()]
+#: Without RDMA, the file speaks of a container.
+READ = [t for t in tables() if isinstance(t.state.network, Network) and t.nccl == Nccl() and t.state.rdma]
 
 
 #: Runs the program once for each of the texts, and prints what each run did.
@@ -254,6 +255,7 @@ def test_the_settings_are_computed_elsewhere(container: Container) -> None:
     assert "inet" not in facts.read_text() and "10.1.0.7" in facts.read_text()
     file = container.root / "pod-check.sh"
     done = subprocess.run(["sh", file, "--from", facts], capture_output=True, text=True, check=True)
+    assert "# note: the addresses of the interfaces are unknown" in done.stdout
     assert exported(done.stdout) == {
         "NCCL_IB_HCA": "=mlx5_0:1", "NCCL_IB_ADDR_RANGE": "10.1.0.7/32", "NCCL_IB_ROCE_VERSION_NUM": "2",
         "NCCL_SOCKET_IFNAME": "=net1",
@@ -346,6 +348,25 @@ def same_name() -> NodeState:
     assert isinstance(state.network, Network)
     devices = {**state.network.devices, "net1": NetDevice(addresses=("172.18.0.5/16", "fe80::1/64"))}
     return state.model_copy(update={"network": state.network.model_copy(update={"devices": devices})})
+
+
+@pytest.mark.parametrize("mode", ["Y", "N"])
+@pytest.mark.parametrize("addressed", [True, False])
+def test_a_container_without_rdma(mode: str, addressed: bool) -> None:
+    """In exclusive mode its devices may be elsewhere, so TCP must be asked for. The driver is not named."""
+    text = shown(node()).replace("[mode]\nY", f"[mode]\n{mode}").replace("\nmlx5_0\nmlx5_1\n", "\n")
+    text = "".join(f"{line}\n" for line in text.splitlines() if "net1" not in line and "net2" not in line)
+    text = text if addressed else "".join(f"{line}\n" for line in text.splitlines() if " inet" not in line)
+    found = found_in(text, NodeSpec())
+    said = "\n".join((*found.problems, *found.notes))
+    assert "this container has no RDMA device that it can use" in said and "driver" not in said
+    assert ("addresses of the interfaces are unknown" in said) is not addressed
+    if mode == "N":
+        assert "nccl: {transport: tcp}" in found.problems[0] and found.variables == {}
+        tcp = found_in(text, NodeSpec.model_validate({"nccl": {"transport": "tcp"}}))
+        assert bool(tcp.variables) is addressed
+    else:
+        assert bool(found.variables) is addressed
 
 
 def test_an_interface_of_the_same_name_is_not_the_hosts() -> None:
