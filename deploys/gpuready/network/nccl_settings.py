@@ -142,8 +142,12 @@ def _doubts(wanted: Choices, nccl: Nccl, state: NodeState) -> Iterator[str]:
     elif state.rdma_stuck:
         yield f"the RDMA devices could not be read: {state.rdma_stuck}"
     else:
-        elsewhere = ", or it was moved into a container's network namespace" if state.ib_netns_mode == "N" else ""
-        yield f"there is no RDMA device on this node (is its driver loaded?{elsewhere})"
+        yield no_device(state)
+
+
+def no_device(state: NodeState) -> str:
+    elsewhere = ", or it was moved into a container's network namespace" if state.ib_netns_mode == "N" else ""
+    return f"there is no RDMA device on this node (is its driver loaded?{elsewhere})"
 
 
 def _variables(fabric: tuple[Chosen, ...], nccl: Nccl) -> tuple[dict[str, str], list[str]]:

@@ -129,7 +129,7 @@ def _usable(port: Port, nccl: Nccl, network: Network | None) -> list[Gid]:
     """Return the RoCE v2 GIDs of the fabric. Each step filters them; the first that leaves none gives the reason."""
     if not port.gids:
         raise _Refusal("none", "its GID table is empty")
-    left = _keep(port.gids, lambda gid: not _local(gid.address), "none", "its netdev has only link-local addresses")
+    left = _keep(port.gids, lambda gid: not local(gid.address), "none", "its netdev has only link-local addresses")
     had = "; ".join(dict.fromkeys(f"{gid.address}{f' on {gid.netdev}' if gid.netdev else ''}" for gid in left))
     subnets, interfaces = ", ".join(nccl.subnets), ", ".join(nccl.interfaces)
     left = _keep(
@@ -175,7 +175,7 @@ def _in_subnets(address: Address, nccl: Nccl) -> bool:
 _MULTICAST_V4 = IPv6Network("ff0e::ffff:0:0/96")
 
 
-def _local(address: Address) -> bool:
+def local(address: Address) -> bool:
     """Tell whether an address is link-local (as every default GID), loopback, or not a host's address."""
     if isinstance(address, IPv6Address) and address in _MULTICAST_V4:
         return True
