@@ -63,7 +63,7 @@ class Node(Disturbed):
 
     def env(self, before: Path | None = None) -> dict[str, str]:
         path = [*([str(before)] if before else []), str(kubernetes.kubectl(self.suite)), os.environ["PATH"]]
-        return {**self.cluster.env, "PATH": ":".join(path)}
+        return {"KUBECONFIG": str(self.cluster.config), "PATH": ":".join(path)}
 
     def ask(self, *words: str, env: dict[str, str] | None = None, **maintenance: object) -> Result:
         return super().ask(*words, env=env or self.env(), **maintenance)
