@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.lab import Lab, access, kubernetes
+from tests.lab import Lab, access, cri, kubernetes
 from tests.lab.kubernetes import Cluster, pod_spec
 from tests.system.disturbed import Disturbed
 from tests.system.faults import until
@@ -287,6 +287,46 @@ def test_idle_is_a_node_without_gpu_pods_of_others_than_daemonsets(node: Node) -
     node.done(node.ask(restart="idle"))
     del before["train"]
     assert node.pods() == before
+
+
+#: What a device plugin gives for a GPU, by its list strategy.
+GIVEN: dict[str, dict[str, Any]] = {
+    "envvar": {"envs": {"NVIDIA_VISIBLE_DEVICES": "GPU-0"}},
+    "volume-mounts": {
+        "envs": {"NVIDIA_VISIBLE_DEVICES": "/var/run/nvidia-container-devices"},
+        "mounts": [{"hostPath": "/dev/null", "containerPath": "/var/run/nvidia-container-devices/GPU-0"}],
+    },
+    "cdi-annotations": {"annotations": {"nvidia.cdi.k8s.io/plugin": "nvidia.com/gpu=GPU-0"}},
+    "cdi-cri": {"cdiDevices": [{"name": "k8s.device-plugin.nvidia.com/gpu=GPU-0"}]},
+}
+#: The device is not one that does anything.
+CDI = {
+    "cdiVersion": "0.6.0",
+    "kind": "k8s.device-plugin.nvidia.com/gpu",
+    "devices": [
+        {
+            "name": "GPU-0",
+            "containerEdits": {"deviceNodes": [{"path": "/dev/nvidia0", "hostPath": "/dev/null", "type": "c"}]},
+        }
+    ],
+}
+
+
+def test_a_pod_that_requests_a_gpu_is_work_while_it_runs(node: Node) -> None:
+    """kubelet asks a device plugin for what the pod gets."""
+    node.put(cri.program("device_plugin"), "/usr/local/bin/device_plugin")
+    answer = node.root / "var/lib/answer.json"
+    node.sh("mkdir -p /etc/cdi; systemd-run -q --unit=plugin device_plugin /var/lib/answer.json")
+    (node.root / "etc/cdi/lab.json").write_text(json.dumps(CDI), "utf-8")
+    given = {name: single(name, main={"resources": {"limits": {"nvidia.com/gpu": "1"}}}) for name in GIVEN}
+    node.cluster.until(lambda: node.get("{.status.allocatable.nvidia\\.com/gpu}") == "2", "the GPUs")
+    for name, pod in given.items():
+        answer.write_text(json.dumps(GIVEN[name]), "utf-8")
+        node.run_pods(pod)
+        node.waited(node.ask(restart="idle"), "until idle: ", f"would affect pod default/{name}; run again")
+        node.cluster.ask("delete", "pod", name, "--grace-period=1")
+    node.sh("systemctl stop plugin")
+    node.done(node.ask(restart="idle"))
 
 
 #: What docs/guides/disruption.md says that the account of gpuready needs.
