@@ -1,4 +1,4 @@
-"""Kubernetes' own programs and Debian's kubectl: drain, cordon, budgets, and an API server that goes away.
+"""Kubernetes' own programs and Debian's kubectl: drain, idleness, cordon, budgets, and an API server that goes away.
 
 One machine is the cluster and its node. Its pods are Kubernetes', made by its controllers and run by kubelet.
 """
@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from tests.lab import Lab, access, kubernetes
+from tests.lab import Lab, access, cri, kubernetes
 from tests.lab.kubernetes import Cluster, pod_spec
 from tests.system.disturbed import Disturbed
 from tests.system.faults import until
@@ -21,6 +22,7 @@ from tests.system.harness import Gpuready, Inventories, Result
 
 DATA = Path(__file__).parents[1] / "data/kubectl"
 BY_KUBECTL = {"restart": "drained", "drain": "kubectl"}
+GPU = {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}
 SHM = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
 LABELS = {"app": "web"}
 MARK = "{.metadata.annotations.gpuready}"
@@ -61,7 +63,7 @@ class Node(Disturbed):
 
     def env(self, before: Path | None = None) -> dict[str, str]:
         path = [*([str(before)] if before else []), str(kubernetes.kubectl(self.suite)), os.environ["PATH"]]
-        return {**self.cluster.env, "PATH": ":".join(path)}
+        return {"KUBECONFIG": str(self.cluster.config), "PATH": ":".join(path)}
 
     def ask(self, *words: str, env: dict[str, str] | None = None, **maintenance: object) -> Result:
         return super().ask(*words, env=env or self.env(), **maintenance)
@@ -119,7 +121,7 @@ def made(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Node]
 @pytest.fixture
 def node(made: Node) -> Node:
     """Schedulable and without a pod, whatever the test before did."""
-    made.run("systemctl start containerd docker kube-apiserver kubelet")
+    made.run("systemctl start containerd docker kube-apiserver kubelet; rm -f /etc/kubernetes/manifests/*")
     made.suite = "sid"
     cluster = made.cluster
     cluster.until_served()
@@ -251,21 +253,115 @@ def test_an_api_server_that_goes_away(node: Node, tmp_path: Path) -> None:
     node.done(node.ask(**BY_KUBECTL))
 
 
+@pytest.mark.fault("kubernetes-node-dies")
+def test_a_kubelet_that_dies_in_a_drain(node: Node) -> None:
+    """Its pods never end, as far as anybody knows; the node is given back as it is."""
+    node.run_pods(several("Deployment"))
+    node.run("systemctl stop kubelet")
+    node.waited(node.ask(**drain("10s")), "after 10 s there are still pods on", "default/web-")
+
+
+def test_a_node_that_the_cluster_does_not_know(node: Node) -> None:
+    node.waited(node.ask(**BY_KUBECTL, node="other"), 'kubectl get failed: Error from server (NotFound): nodes "other"')
+
+
+def test_work_that_the_selector_leaves_is_still_work(node: Node) -> None:
+    before = node.run_pods(several("Deployment", "train", main=GPU), several("Deployment"))
+    node.waited(node.ask(**drain(selector="app!=train")), "until idle", "would affect pod default/train-")
+    assert node.pods()["train"] == before["train"]
+    node.done(node.ask(**drain()))
+
+
+def test_idle_is_a_node_without_gpu_pods_of_others_than_daemonsets(node: Node) -> None:
+    static = single("static", main=GPU)
+    folder = node.root / "etc/kubernetes/manifests"
+    (folder / "static.yaml").write_text(yaml.safe_dump(static), "utf-8")
+    objects = [several("DaemonSet", "agent", main=GPU), several("Deployment", "train", main=GPU), several("Deployment")]
+    node.run_pods(*objects)
+    node.cluster.until(lambda: f"static-{node.name}" in node.pods(), "the static pod")
+    reason = node.waited(node.ask(restart="idle"), "until idle: ")
+    assert re.search(r"would affect pod default/train-[^ ,]*; run again", reason), reason
+    before = node.pods()
+    node.cluster.ask("scale", "deployment", "train", "--replicas=0")
+    node.cluster.until(lambda: "train" not in node.cluster.ask("get", "pods"), "the end of train")
+    node.done(node.ask(restart="idle"))
+    del before["train"]
+    assert node.pods() == before
+
+
+#: What a device plugin gives for a GPU, by its list strategy.
+GIVEN: dict[str, dict[str, Any]] = {
+    "envvar": {"envs": {"NVIDIA_VISIBLE_DEVICES": "GPU-0"}},
+    "volume-mounts": {
+        "envs": {"NVIDIA_VISIBLE_DEVICES": "/var/run/nvidia-container-devices"},
+        "mounts": [{"hostPath": "/dev/null", "containerPath": "/var/run/nvidia-container-devices/GPU-0"}],
+    },
+    "cdi-annotations": {"annotations": {"nvidia.cdi.k8s.io/plugin": "nvidia.com/gpu=GPU-0"}},
+    "cdi-cri": {"cdiDevices": [{"name": "k8s.device-plugin.nvidia.com/gpu=GPU-0"}]},
+}
+#: The device is not one that does anything.
+CDI = {
+    "cdiVersion": "0.6.0",
+    "kind": "k8s.device-plugin.nvidia.com/gpu",
+    "devices": [
+        {
+            "name": "GPU-0",
+            "containerEdits": {"deviceNodes": [{"path": "/dev/nvidia0", "hostPath": "/dev/null", "type": "c"}]},
+        }
+    ],
+}
+
+
+def test_a_pod_that_requests_a_gpu_is_work_while_it_runs(node: Node) -> None:
+    """kubelet asks a device plugin for what the pod gets."""
+    node.put(cri.program("device_plugin"), "/usr/local/bin/device_plugin")
+    answer = node.root / "var/lib/answer.json"
+    node.sh("mkdir -p /etc/cdi; systemd-run -q --unit=plugin device_plugin /var/lib/answer.json")
+    (node.root / "etc/cdi/lab.json").write_text(json.dumps(CDI), "utf-8")
+    given = {name: single(name, main={"resources": {"limits": {"nvidia.com/gpu": "1"}}}) for name in GIVEN}
+    node.cluster.until(lambda: node.get("{.status.allocatable.nvidia\\.com/gpu}") == "2", "the GPUs")
+    for name, pod in given.items():
+        answer.write_text(json.dumps(GIVEN[name]), "utf-8")
+        node.run_pods(pod)
+        node.waited(node.ask(restart="idle"), "until idle: ", f"would affect pod default/{name}; run again")
+        node.cluster.ask("delete", "pod", name, "--grace-period=1")
+    node.sh("systemctl stop plugin")
+    node.done(node.ask(restart="idle"))
+
+
+#: What docs/guides/disruption.md says that the account of gpuready needs.
+RIGHTS = {
+    "nodes": ("", ["get", "patch"]),
+    "pods": ("", ["get", "list"]),
+    "pods/eviction": ("", ["create"]),
+    "daemonsets": ("apps", ["get"]),
+}
+
+
+def test_the_rights_that_a_drain_needs(node: Node, tmp_path: Path) -> None:
+    rules = [{"apiGroups": [group], "resources": [kind], "verbs": verbs} for kind, (group, verbs) in RIGHTS.items()]
+    role: dict[str, Any] = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}
+    role["metadata"] = {"name": "drains"}
+    cluster = node.cluster
+    cluster.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "ops"}}, {**role, "rules": []})
+    bound = ("clusterrolebinding", "drains", "--clusterrole=drains", "--serviceaccount=default:ops")
+    cluster.ask("create", *bound)
+    config = tmp_path / "kubeconfig"
+    config.write_text(cluster.access(cluster.ask("create", "token", "ops")), "utf-8")
+    env = {**node.env(), "KUBECONFIG": str(config)}
+    node.run_pods(several("Deployment"), several("DaemonSet", "agent"))
+    node.waited(node.ask(env=env, **BY_KUBECTL), "until drained: kubectl get failed: ", "forbidden")
+    cluster.apply({**role, "rules": rules})
+    node.done(node.ask(env=env, **BY_KUBECTL))
+
+
 @pytest.mark.parametrize("suite", ["sid", "debian13", "debian12"])
 def test_kubectl_prints_what_other_tests_read(node: Node, suite: str, tmp_path: Path) -> None:
     """Those of tests/operations/test_drain.py; to record it anew, put the file that this names in its place."""
 
     def said() -> str:
         words = [kubernetes.kubectl(suite) / "kubectl", "drain", node.name, "--ignore-daemonsets", "--timeout=8s"]
-        done = subprocess.run(
-            words,
-            env={**node.cluster.env, "HOME": str(tmp_path)},
-            stdout=-1,
-            stderr=-2,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = subprocess.run(words, env=node.cluster.env, stdout=-1, stderr=-2, text=True, timeout=120, check=False)
         lines = dict.fromkeys(done.stdout.splitlines())  # how often it tries again is a matter of time
         return "".join(f"{line}\n" for line in (*lines, f"exit {done.returncode}"))
 

@@ -41,7 +41,6 @@ runtime_root = "/run/runc"
 monitor_path = "/usr/libexec/crio/conmon"
 """
 _CRUN = ("crun", "libyajl2")
-_SOURCE = Path(__file__).parent / "crictl"
 #: podman, and what it takes beyond a machine's own packages, by distribution.
 _PODMAN = {
     distro: (
@@ -90,16 +89,17 @@ fi
 """
 
 
-def crictl() -> Path:
-    """The client: crictl's words for what the tests and the tool ask, built from tests/lab/crictl."""
-    recipe = {path.name: path.read_text("utf-8") for path in sorted(_SOURCE.iterdir())}
+def program(name: str) -> Path:
+    """One of the lab's own, built from its directory: ``crictl`` (its words for what is asked), or another."""
+    source = Path(__file__).parent / name
+    recipe = {path.name: path.read_text("utf-8") for path in sorted(source.iterdir())}
 
     def build(into: Path) -> None:
         go = golang.go()
         own = {"CGO_ENABLED": "0", "GOFLAGS": "-trimpath -mod=readonly", "PATH": f"{go.parent}:/usr/bin:/bin"}
-        host.sh(go, "build", "-ldflags", "-s -w", "-o", into / "crictl", ".", env=own, cwd=_SOURCE)
+        host.sh(go, "build", "-ldflags", "-s -w", "-o", into / name, ".", env=own, cwd=source)
 
-    return cache.cached("crictl", recipe | {"architecture": host.architecture()}, build) / "crictl"
+    return cache.cached(name, recipe | {"architecture": host.architecture()}, build) / name
 
 
 def containerd2() -> Path:
@@ -172,7 +172,7 @@ def podman(distro: str = "debian13") -> Path:
 
 def prepare(machine: Machine, containerd: Path | None = None) -> None:
     """Give a running machine the client and the images, and another containerd in the place of its own."""
-    machine.put(crictl(), "/usr/local/bin/crictl")
+    machine.put(program("crictl"), "/usr/local/bin/crictl")
     if containerd is not None:
         machine.run("systemctl stop docker.socket docker.service containerd.service")
         machine.put(containerd, "/usr/bin")
@@ -185,7 +185,7 @@ def prepare(machine: Machine, containerd: Path | None = None) -> None:
 def prepare_crio(machine: Machine) -> None:
     """Give a running machine of Debian 13 a CRI-O that runs, the client and the image."""
     machine.put(crio(), "/")
-    machine.put(crictl(), "/usr/local/bin/crictl")
+    machine.put(program("crictl"), "/usr/local/bin/crictl")
     machine.run("cp /usr/sbin/runc /usr/libexec/crio/; mkdir /etc/crio/crio.conf.d; systemctl daemon-reload")
     machine.run("cat >/etc/crio/crio.conf.d/10-crio.conf", stdin=_CRIO_CONF)
     machine.run(f"docker save {DOCKER_IMAGE} | podman load -q && systemctl start crio.service")

@@ -120,12 +120,12 @@ def kubectl(suite: str = "sid") -> Path:
 
 
 class Cluster:
-    """A cluster of one machine. ``env``: by which kubectl, and so gpuready, finds it."""
+    """A cluster of one machine. ``config``: by which kubectl, and so gpuready, finds it; ``env``: kubectl's own."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine, self.node = machine, machine.name
-        self._config = machine.home / "kubeconfig"
-        self.env = {"KUBECONFIG": str(self._config)}
+        self.config = machine.home / "kubeconfig"
+        self.env = {"KUBECONFIG": str(self.config), "HOME": str(machine.home)}  # where its cache lies
 
     def start(self) -> None:
         """Give the running machine Kubernetes, and wait until its node is ready."""
@@ -150,7 +150,7 @@ class Cluster:
         machine.sh("systemctl start etcd kube-apiserver")
         certificate = machine.root / _CERTIFICATE.lstrip("/")
         self.until(certificate.exists, "the API server's certificate")
-        self._config.write_text(self.access(tokens["admin"]), "utf-8")
+        self.config.write_text(self.access(tokens["admin"]), "utf-8")
         self.until_served()
         machine.sh(f"{_KERNEL}systemctl start kube-controller-manager kube-scheduler kubelet")
         self.until(lambda: "True" in self.condition("Ready"), "the node's readiness")

@@ -75,3 +75,37 @@ def test_containers_that_use_a_gpu(
     script = resources.script("lib/idle") + "docker_runs() { :; }\ndocker_said() { :; }\nI=$1\ndocker_work gpu\n"
     done = subprocess.run(["sh", "-c", script, "idle", tmp_path], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("container c (web)\n" if gpu else "", "")
+
+
+MOUNTS = "/var/run/nvidia-container-devices"
+#: Parts of a container's OCI spec, as the device plugin's list strategies leave them -> has it a GPU?
+GIVEN: dict[str, tuple[dict[str, Any], bool]] = {
+    "nothing": ({}, False),
+    "void": ({"env": ["NVIDIA_VISIBLE_DEVICES=void"]}, False),
+    "envvar": ({"env": ["NVIDIA_VISIBLE_DEVICES=GPU-5e0a"]}, True),
+    "cdi-cri": ({"devices": [{"path": "/dev/nvidia0", "type": "c"}]}, True),
+    "another device": ({"devices": [{"path": "/dev/nvidia-caps/nvidia-cap1"}]}, False),
+    "volume-mounts": ({"mounts": [{"destination": f"{MOUNTS}/GPU-5e0a", "source": "/dev/null"}]}, True),
+    "volume-mounts, all": ({"mounts": [{"destination": f"{MOUNTS}/all"}]}, True),
+    "volume-mounts, cdi": ({"mounts": [{"destination": f"{MOUNTS}/cdi/nvidia.com/gpu/0"}]}, True),
+    "volume-mounts, void": ({"mounts": [{"destination": f"{MOUNTS}/void"}]}, False),
+    "volume-mounts, a channel": ({"mounts": [{"destination": f"{MOUNTS}/imex/0"}]}, False),
+    "cdi-annotations": ({"annotations": {"nvidia.cdi.k8s.io/plugin": "nvidia.com/gpu=0"}}, True),
+    "cdi-annotations, own": ({"annotations": {"cdi.k8s.io/plugin": "k8s.device-plugin.nvidia.com/gpu=GPU-5e0a"}}, True),
+    "a word of its own": ({"args": ["watch", "--selector", "nvidia.com/gpu=present"]}, False),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_pods_that_have_a_gpu(tmp_path: Path, name: str) -> None:
+    given, gpu = GIVEN[name]
+    labels = {"io.kubernetes.pod.name": "train", "io.kubernetes.pod.namespace": "ml"}
+    said = {"status": {"labels": labels}, "info": {"sandboxID": "p", "runtimeSpec": {"ociVersion": "1.2.0", **given}}}
+    (tmp_path / "c").write_text(json.dumps(said, indent=2))
+    (tmp_path / "p").write_text("{}")
+    crictl = tmp_path / "crictl"
+    crictl.write_text(f'#!/bin/sh\ncd {tmp_path}\ncase $1 in ps) echo c ;; *) cat "$2" ;; esac\n')
+    crictl.chmod(0o755)
+    script = resources.script("lib/idle") + "has() { :; }\nclass=restart\nI=$1\nPATH=$1:$PATH\npod_work\n"
+    done = subprocess.run(["sh", "-c", script, "idle", tmp_path], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("pod ml/train\n" if gpu else "", "")
