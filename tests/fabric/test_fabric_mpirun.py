@@ -181,7 +181,7 @@ def program(path: Path, name: str, text: str = "") -> Path:
 
 
 def mpirun_of(path: Path, text: str = "") -> None:
-    program(path, "mpirun", f'[ "$*" != --version ] || {{ echo "mpirun (Open MPI) 5.0.7"; exit; }}\n{text}')
+    program(path, "mpirun", f'case $* in *--version) echo "mpirun (Open MPI) 5.0.7"; exit ;; esac\n{text}')
 
 
 def test_the_script_says_why_it_cannot_run(tmp_path: Path) -> None:

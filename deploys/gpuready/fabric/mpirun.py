@@ -129,7 +129,9 @@ reach() {
 }
 user=$(id -un)
 mpirun=$(type -P mpirun) || cannot "there is no mpirun in the PATH of $user"
-case $(timeout -k 2 20 "$mpirun" --version 2>&1) in
+root=
+[ "$(id -u)" != 0 ] || root=--allow-run-as-root
+case $(timeout -k 2 20 "$mpirun" $root --version 2>&1) in
   *"Open MPI"*) ;;
   *) cannot "$mpirun is not Open MPI's, or does not run" ;;
 esac
@@ -143,8 +145,6 @@ limit=$3
 rank=$4
 filter=$5
 shift 5
-root=
-[ "$(id -u)" != 0 ] || root=--allow-run-as-root
 # The first host starts all others: they need not reach each other by SSH. The names of Open MPI 4 and 5.
 export OMPI_MCA_plm_rsh_no_tree_spawn=1 PRTE_MCA_plm_ssh_no_tree_spawn=1
 for name in all_reduce all_gather reduce_scatter alltoall; do
