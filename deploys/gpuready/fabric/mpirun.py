@@ -218,7 +218,7 @@ def judged(parts: Sequence[Part], answer: Answer, limits: Thresholds) -> Outcome
         if not _STARTED.search(answer.text):
             return Outcome("unknown", brief(f"mpirun started no nccl-tests on {here} ({ended}): {words}", 1000))
         last = ["nccl-tests", *_TABLE.findall(answer.text)][-1].replace("_", "-")
-        summary = brief(f"mpirun failed on {here} in {last} ({ended}): {words}", 1000)
+        summary = brief(f"mpirun failed on {here} in {last} ({ended}): {words}".removesuffix(": "), 1000)
         return Outcome("fail", summary, measured=measured, fault="failed")
     if not any(row.collective == "all_reduce" for row in measured):
         summary = f"nccl-tests printed no figure of all-reduce: {figures.last_line(answer.text)}"
