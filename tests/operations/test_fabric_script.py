@@ -106,6 +106,16 @@ def test_a_tool_runs_on_the_cpus_beside_its_device(cpus: str, tmp_path: Path) ->
     assert records(script)["tool"] == (0, f"Cpus_allowed_list:\t{cpus if cpus == '0' else anywhere}\n")
 
 
+def test_a_script_may_say_as_much_as_the_ranks_of_many_hosts() -> None:
+    script = resources.script(
+        "fabric/fabric", tool="bash", limit=20, port=18515, device="", number=0, netdev="lo", listens="", torch="",
+        before=(), shell="echo first; head -c 900000 /dev/zero | tr '\\0' '\\n'", arguments=(), launcher=(), gloo=False,
+        known=False,
+    )  # fmt: skip
+    rc, text = records(script)["tool"]
+    assert rc == 0 and text.startswith("first\n")
+
+
 CUDA = """class cuda:
     is_available = staticmethod(lambda: True)
 class distributed:

@@ -17,9 +17,10 @@ _BANDWIDTH = re.compile(rf"^[ \t]*(\d+)[ \t]+(\d+)[ \t]+({_NUMBER})[ \t]+({_NUMB
 _ANY = rf"[ \t]+(?:-?{_NUMBER}|-?nan)"
 _TIME = rf"[ \t]+({_NUMBER})"
 _LATENCY = re.compile(rf"^[ \t]*(\d+)[ \t]+(\d+){_ANY * 2}{_TIME * 2}{_ANY}{_TIME}{_ANY}[ \t\r]*$", re.M)
+_CHECKED = rf"{_NUMBER}|-?nan"
 _COLLECTIVE = re.compile(
     r"^[ \t]*(\d+)[ \t]+(\d+)[ \t]+(\w+)[ \t]+(\w+)[ \t]+(-?\d+)[ \t]+"
-    rf"({_NUMBER})[ \t]+({_NUMBER})[ \t]+({_NUMBER})[ \t]+(\S+)",
+    rf"({_NUMBER})[ \t]+({_NUMBER})[ \t]+({_NUMBER})[ \t]+(\S+)(?:(?:[ \t]+\S+){{3}}[ \t]+(\S+))?",
     re.M,
 )
 #: Decoration of perftest's output, what rping prints on every exit, NCCL's log: never part of an error message.
@@ -56,7 +57,10 @@ class Latency:
 
 @dataclass(frozen=True)
 class Collective:
-    """An out-of-place row of nccl-tests: bytes, the time, and GB/s. ``wrong`` is None if it was not checked."""
+    """An out-of-place row of nccl-tests: bytes, the time, and GB/s.
+
+    ``wrong``: out of place and in place together, at least; None if neither was checked.
+    """
 
     size: int
     microseconds: float
@@ -96,7 +100,7 @@ def collectives(text: str) -> list[Collective]:
     """Parse the rows of nccl-tests' table."""
     return [
         Collective(int(size), float(time), float(algbw), float(busbw), _wrong(wrong))
-        for size, _, _, _, _, time, algbw, busbw, wrong in _COLLECTIVE.findall(text)
+        for size, _, _, _, _, time, algbw, busbw, *wrong in _COLLECTIVE.findall(text)
     ]
 
 
@@ -105,9 +109,10 @@ def collective(text: str) -> Collective | None:
     return next(reversed(collectives(text)), None)
 
 
-def _wrong(text: str) -> int | None:
-    """Return a number that nccl-tests prints as C's %g: 3, or 1e+06; None for N/A."""
-    return int(float(text)) if re.fullmatch(_NUMBER, text) else None
+def _wrong(columns: list[str]) -> int | None:
+    """Return the sum of numbers that nccl-tests prints as C's %g: 3, or 1e+06, or nan; None if all are N/A."""
+    found = [1 if each.endswith("nan") else int(float(each)) for each in columns if re.fullmatch(_CHECKED, each)]
+    return sum(found) if found else None
 
 
 def network(log: str) -> str:

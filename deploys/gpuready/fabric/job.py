@@ -41,6 +41,7 @@ class Part:
 
     ``single``: one port or interface carries all traffic between the hosts, so that its counters must show all of it.
     ``rails_gbps``: the sum of the line rates of all ports or interfaces; None: unknown.
+    ``others``: hosts on which this one starts ranks.
     """
 
     end: End
@@ -49,6 +50,7 @@ class Part:
     ranks: int
     single: bool
     rails_gbps: float | None = None
+    others: tuple[str, ...] = ()
 
     @property
     def network(self) -> str:
@@ -141,6 +143,11 @@ def _end(host: str, settled: Settings, gloo: bool) -> End:
         return End(host, "tcp", 0)
     device, number = (port.netdev, 0) if gloo else (port.port.device, port.port.number)
     return End(host, device, number, port.netdev, str(port.address or ""))
+
+
+def hosts_of(jobs: Sequence[Sequence[Part]]) -> list[str]:
+    """Return the hosts that these jobs use, each once, in order."""
+    return list(dict.fromkeys(name for parts in jobs for part in parts for name in (part.end.host, *part.others)))
 
 
 def by_host(hosts: Sequence[str], texts: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from gpuready.fabric.job import hosts_of
 from gpuready.fabric.run import FabricRun, Wanted
 from gpuready.fabric.verdict import Answer
 from gpuready.run.access import Work
@@ -44,7 +45,7 @@ def run_tests(cluster: Cluster, *, wanted: Wanted) -> Run:
         do("meet", names, max((len(set(each.pair)) for each in meetings), default=1), meetings=meetings)
 
     def run_jobs(jobs: Sequence[Sequence[Part]]) -> list[list[Answer]]:
-        names = list(dict.fromkeys(part.end.host for parts in jobs for part in parts))
+        names = hosts_of(jobs)
         fabric.answers = []
         do("run_jobs", names, len(names), jobs=jobs)
         return fabric.answers or [[Answer(trouble="its worker ended") for _ in parts] for parts in jobs]

@@ -170,9 +170,9 @@ def _collective(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState]
             fabric.add(each)
         return
     prove = collective.counted
-    if fabric.wanted.mpirun and (silent := [part.end for part in parts if not part.end.address]):
+    if fabric.wanted.mpirun and (silent := [part.end for part in parts if "." not in part.end.address]):
         for part in parts:
-            why = f"mpirun needs an IP address of each host: {', '.join(map(str, silent))} has none"
+            why = f"mpirun needs an IPv4 address of each host: {', '.join(map(str, silent))} has none"
             fabric.add(skipped(collective.TEST, part.end, part.end, why))
         return
     if fabric.wanted.mpirun:

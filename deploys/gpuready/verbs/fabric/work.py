@@ -13,7 +13,7 @@ from pyinfra.api.host import Host
 
 from gpuready.base.errors import UnreachableError
 from gpuready.fabric.commands import TESTS, Test, program
-from gpuready.fabric.job import Part
+from gpuready.fabric.job import Part, hosts_of
 from gpuready.fabric.run import FabricRun, Wanted, write_bw
 from gpuready.fabric.verdict import Answer, Finding, blocked, skipped
 from gpuready.network.links import Link
@@ -158,7 +158,7 @@ def _again(test: Test, first: Finding) -> bool:
 
 def _run_all(fleet: Fleet, jobs: Sequence[Sequence[Part]]) -> list[list[Answer]]:
     """Run jobs side by side; a node has a part in several only with other GPUs."""
-    names = list(dict.fromkeys(part.end.host for parts in jobs for part in parts))
+    names = hosts_of(jobs)
     answers: list[list[Answer]] = []
     if all(fleet.results[name].outcome == "ok" for name in names):
         fleet.each(lambda host: answers.extend(_run_jobs(fleet, names, jobs)), names[:1])
