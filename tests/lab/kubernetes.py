@@ -175,7 +175,7 @@ class Cluster:
         done = subprocess.run(
             [kubectl() / "kubectl", *words],
             input=stdin,
-            env={**self.env, "HOME": str(self.machine.home)},  # where its cache is
+            env=self.env,
             capture_output=True,
             text=True,
             timeout=scale.seconds(60),
