@@ -40,7 +40,13 @@ def end(host: str, device: str = "mlx5_0", line: float | None = 100.0) -> End:
 def finding(
     test: str, client: str, server: str, status: str, value: float | None, limit: float | None = None
 ) -> Finding:
-    words = {"pass": "fine", "fail": f"{client} is slow", "skip": "there is no tool", "unknown": "no counters"}
+    words = {
+        "pass": "fine",
+        "fail": f"{client} is slow",
+        "warn": "slow",
+        "skip": "there is no tool",
+        "unknown": "no counters",
+    }
     return Finding(test, end(server), end(client), status, words[status], value, limit, proof="port_xmit_data", round=1)
 
 

@@ -6,6 +6,8 @@ from datetime import date
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
+
 from gpuready.fabric import loopback
 from gpuready.fabric.checks import judge_host
 from gpuready.fabric.commands import commands
@@ -74,13 +76,27 @@ def test_the_slow_port_is_named_beside_the_median_of_the_others() -> None:
 
 def test_only_ports_of_one_host_and_one_line_rate_are_compared() -> None:
     assert [status for status, _ in compared(port("mlx5_0", 380), port("bond0", 24, line=25), port("x", 90, "n1"))] == [
-        "pass", "pass", "pass",
+        "pass", "warn", "pass",
     ]  # fmt: skip
-    assert compared(port("mlx5_0", 380), port("mlx5_1", None))[0][1].endswith("no other port of its line rate)")
+    assert compared(port("mlx5_0", 380), port("mlx5_1", None))[0][1].endswith(
+        "no other port of its line rate has a figure)"
+    )
     unknown = compared(port("rxe0", 3, line=None), port("rxe1", 9, line=None))
     assert [summary for _, summary in unknown] == [
         "3 Gbit/s (no limit: its line rate is unknown)", "9 Gbit/s (no limit: its line rate is unknown)",
     ]  # fmt: skip
+
+
+def test_a_port_whose_line_rate_is_lower_is_a_warning() -> None:
+    fast = [port(name, 380) for name in PORTS[:3]]
+    assert compared(*fast, port("mlx5_3", 196, line=200))[3] == (
+        "warn",
+        "its line rate is 200 Gbit/s, that of the host's other ports 400; "
+        "196 Gbit/s (no limit: no other port of its line rate has a figure)",
+    )
+    both = compared(*fast, port("mlx5_3", 196, line=200), port("mlx5_4", 90, line=200))
+    assert [status for status, _ in both] == ["pass", "pass", "pass", "warn", "fail"]
+    assert [status for status, _ in compared(*fast, port("down", None, line=None))] == ["pass"] * 3 + ["fail"]
 
 
 # --- in a run
@@ -139,6 +155,30 @@ def test_after_a_search_the_ports_of_the_named_host_are_tested() -> None:
 def test_if_all_ports_are_fast_the_cables_are_left() -> None:
     fabric, _ = run(("collective",), dict.fromkeys(PORTS, 390), "failed", nodes())
     assert fabric.search and fabric.search.summary.endswith("fast by itself: look at cables and switch ports")
+
+
+def test_a_single_port_is_not_called_fast() -> None:
+    one = {f"n{number}": node(number, "mlx5_0") for number in range(1, 4)}
+    fabric, _ = run(("collective",), {"mlx5_0": 40}, "failed", one)
+    assert fabric.search and fabric.search.named == ("n2",)
+    assert fabric.search.summary.endswith("; n2 mlx5_0:1 cannot be compared with another port: 40 Gbit/s of 100")
+
+
+def test_ports_that_were_measured_before_an_interrupt_are_compared() -> None:
+    spec = NodeSpec.model_validate({"hardware": {"gpus": 8}})
+    entries, fabric = {"n1": SimpleNamespace(spec=spec)}, FabricRun(Wanted(Pairing("ring"), ("loopback",), 5))
+    results = {"n1": HostResult("n1", outcome="ok")}
+    hosts = cast(Hosts, SimpleNamespace(entries=entries, results=results, progress=lambda *words: None))
+
+    def meet(meetings: Sequence[Meeting]) -> None:
+        if meetings:
+            for name, value in zip(PORTS[:3], (390, 97, 385), strict=True):
+                fabric.add(port(name, value, "n1"))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_rounds(hosts, fabric, nodes(1), meet, lambda jobs: [])
+    assert [each.status for each in fabric.findings] == ["pass", "fail", "pass"]
 
 
 def test_a_wrong_result_is_not_looked_for_in_the_ports() -> None:

@@ -1,6 +1,7 @@
 """Verdicts of a rack's clique and of IMEX: posted texts of nvidia-smi -q, and hosts of one run beside each other."""
 
 import re
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,7 @@ VERDICTS: list[Row] = [
     skips("driver.imex_nodes", "is not enabled", fabric(imex="inactive", enabled="disabled")),
     skips("driver.imex_nodes", "DRA driver", fabric(marks=DRA)),
     skips("driver.imex_nodes", "names instead of addresses", fabric(files=root_files({NODES: "node1\nnode2\n"}))),
+    skips("driver.imex_nodes", "names instead of addresses", fabric(files=root_files({NODES: "c01\nc02\n"}))),
     warns("driver.imex_nodes", f"there is no {NODES}", fabric(files={})),
     fails("driver.imex_nodes", "names no node", fabric(files=root_files({NODES: "# none yet\n"}))),
     fails("driver.imex_nodes", "none of the 1 addresses", fabric(files=root_files({NODES: "10.0.0.2\n"}))),
@@ -110,16 +112,29 @@ def test_imex_is_asked_only_where_it_runs() -> None:
 # --- hosts of one run
 
 
-def member(address: str, rack: str = "", nodes: str = "10.0.0.1 10.0.0.2", **fields: Any) -> Member:
-    """A host with this address; ``nodes`` is IMEX's list."""
-    network = Network(devices={"eth0": NetDevice(addresses=(f"{address}/24",))})
+LIST = "10.0.0.1 10.0.0.2"
+
+
+def state(address: str, nodes: str = LIST, **fields: Any) -> NodeState:
+    """A host with this address, and with those that every host has; ``nodes`` is IMEX's list."""
+    devices = {
+        "lo": NetDevice(addresses=("127.0.0.1/8", "::1/128")),
+        "eth0": NetDevice(addresses=(f"{address}/24", "fe80::1/64")),
+    }
     files = root_files({NODES: "".join(f"{node}\n" for node in nodes.split())})
-    return Member(NodeSpec(), fabric(network=network, files=files, **fields), rack)
+    return fabric(network=Network(devices=devices), files=files, **fields)
+
+
+def member(address: str, rack: str = "", nodes: str = LIST, **fields: Any) -> Member:
+    """What a run keeps of that host."""
+    found = imex.member(NodeSpec(), state(address, nodes, **fields))
+    assert found
+    return replace(found, rack=rack)
 
 
 def together(**hosts: Member) -> dict[str, dict[str, tuple[str, str]]]:
     """Status and summary of each host by check."""
-    found = imex.judge(hosts, date(2026, 11, 28))
+    found = imex.judge(hosts, dict.fromkeys(hosts, NodeSpec()), date(2026, 11, 28))
     return {
         name: {each.check.id: (each.verdict.status, each.verdict.summary) for each in judged}
         for name, judged in found.items()
@@ -158,11 +173,43 @@ def test_imex_has_one_list_on_all_hosts_of_it() -> None:
 
 
 def test_hosts_that_are_in_no_rack_are_not_compared() -> None:
-    assert together(a=Member(NodeSpec(), h200(), "r1"), b=member("10.0.0.2", "r1", uuid="N/A")) == {}
+    assert imex.member(NodeSpec(), h200()) is None
+    assert imex.member(NodeSpec(), state("10.0.0.2", uuid="N/A")) is None
+    assert imex.member(NodeSpec.model_validate({"hardware": {"gpus": "none"}}), state("10.0.0.2")) is None
+
+
+def test_the_list_of_most_hosts_counts() -> None:
+    nodes = "10.0.0.1 10.0.0.2 10.0.0.3"
+    good = {"a": member("10.0.0.1", nodes=nodes), "b": member("10.0.0.2", nodes=nodes)}
+    found = together(**good, c=member("10.0.0.3", nodes=f"{nodes} 10.0.0.4"))
+    assert [found[name]["driver.imex_domain"][0] for name in "abc"] == ["warn", "warn", "fail"]
+    assert found["a"]["driver.imex_domain"][1] == (
+        f"as on 2 of 3 hosts, but not on c: {NODES} differs from that of c (only there: 10.0.0.4)"
+    )
+    far = together(**good, c=member("10.0.0.3", nodes=nodes, uuid=TWO))
+    assert [far[name]["driver.imex_domain"][0] for name in "abc"] == ["warn", "warn", "fail"]
+
+
+@pytest.mark.parametrize("fields", [{"imex": "inactive", "enabled": "disabled"}, {"marks": DRA}])
+def test_a_host_without_its_own_imex_is_no_peer(fields: dict[str, Any]) -> None:
+    old = member("10.0.0.2", nodes="10.0.0.2 10.0.0.9", **fields)
+    found = together(a=member("10.0.0.1"), b=old)
+    assert found["a"]["driver.imex_domain"] == ("skip", f"{NODES} names no other host of this run")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "fe80::1"])
+def test_addresses_that_every_host_has_name_no_peer(address: str) -> None:
+    found = together(a=member("10.0.0.1", nodes=f"10.0.0.1 {address}"), b=member("10.0.0.9"))
+    assert found["a"]["driver.imex_domain"] == ("skip", f"{NODES} names no other host of this run")
+
+
+def test_names_are_not_compared() -> None:
+    found = together(a=member("10.0.0.1", nodes="c01 c02"), b=member("10.0.0.2", nodes="c01 c02"))
+    assert found["a"]["driver.imex_domain"] == ("skip", f"{NODES} has names instead of addresses")
 
 
 def test_verify_compares_the_hosts_of_a_run(exits: Exits, tmp_path: Path) -> None:
-    states = {"n1": member("10.0.0.1").state, "n2": member("10.0.0.2", uuid=TWO).state}
+    states = {"n1": state("10.0.0.1"), "n2": state("10.0.0.2", uuid=TWO)}
     file = write_states(tmp_path / "states.json", states)
     spec = {"gpuready": {"maintenance": {"spread_by": "rack"}}}
     hosts = {name: {"rack": "r1"} for name in states}

@@ -19,8 +19,10 @@ import pytest
 import yaml
 
 from gpuready.operations.ssh import HANDSHAKE
-from tests.hostile.server import RAW, Server
+from tests.gpu.test_imex_verdicts import fabric
+from tests.hostile.server import RAW, TRICKS, Server
 from tests.lab import scale
+from tests.model.probe_answers import h200_lines
 from tests.system.faults import until
 from tests.system.harness import GPUREADY
 
@@ -234,6 +236,21 @@ print(sum(host.probed for host in run.hosts), len(found), len({*map(id, checks)}
 def test_states_and_connections_of_a_fleet_do_not_stay_in_memory(site: Site, verb: str) -> None:
     path = site.inventory(**{f"lies_about_steps{number}": {} for number in range(5)})
     assert site.ran([sys.executable, "-c", LEFT, verb, path]).stdout == "5 0 0\n"
+
+
+@pytest.mark.parametrize("words", [(), ("--level", "stress")])
+def test_the_hosts_of_a_rack_are_compared_when_their_states_are_forgotten(
+    site: Site, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = fabric().driver
+    assert isinstance(node.smi, str)
+    rows = h200_lines("".join(f"{line}\n" for line in node.pci), node.smi)
+    monkeypatch.setitem(TRICKS, "in_a_rack", lambda session: (session.answer(rows), session.leave()))
+    path = site.inventory(**{f"in_a_rack{number}": {"rack": "r1"} for number in range(2)})
+    hosts, _ = site.run("verify", *words, "-i", path, "-e", "maintenance.spread_by=rack")
+    for host in hosts.values():
+        found = {check["id"]: check["status"] for check in host["checks"]}
+        assert (found["gpu.rack"], found["driver.imex_domain"]) == ("pass", "skip")
 
 
 BRIDGE = """

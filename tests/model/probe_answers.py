@@ -59,8 +59,11 @@ H200_LIBS = {
 H200_LIBS |= {f"/lib/{name}": f"{LIB64}/{name.split('.so')[0]}.so.{DRIVER}" for name in _NAMES if DRIVER not in name}
 
 
-def h200_lines() -> list[str]:
-    """One NVIDIA H200, driver 580.159.04, Ubuntu 24.04: recorded outputs; PCI and loader in the documented form."""
+def h200_lines(pci: str = "0000:00:06.0 0x030200 0x2335\n", smi: str = "") -> list[str]:
+    """One NVIDIA H200, driver 580.159.04, Ubuntu 24.04: recorded outputs; PCI and loader in the documented form.
+
+    ``pci``, ``smi``: what the node prints instead.
+    """
     version = recorded("proc-driver-nvidia-version.txt").splitlines()
     information = recorded("proc-driver-nvidia-gpus-information.txt").splitlines()
     proc = [f"/proc/driver/nvidia/version:{line}" for line in version]
@@ -80,11 +83,11 @@ def h200_lines() -> list[str]:
             "have=gpg\nhave=nvidia-smi\ndev=/dev/nvidia0\ndev=/dev/nvidiactl\ndev=/dev/nvidia-uvm\ngpu=0000:00:06.0\n"
             f"module_version={DRIVER}\nmemlock=unlimited\n",
             "proc": "\n".join(proc) + "\n",
-            "pci": "0000:00:06.0 0x030200 0x2335\n",
+            "pci": pci,
             "libs": "".join(f"{path}\t{real}\n" for path, real in H200_LIBS.items()),
         },
         outs={
-            "smi": recorded("nvidia-smi-q-x.xml"),
+            "smi": smi or recorded("nvidia-smi-q-x.xml"),
             "ldcache": recorded("ldconfig-p-cuda-nvidia.txt"),
             "loader": "\tlinux-vdso.so.1 (0x00007f3b78e27000)\n"
             f"\tlibcuda.so.1 => {LIB64}/libcuda.so.1 (0x00007f3b70000000)\n"

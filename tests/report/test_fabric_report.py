@@ -104,6 +104,19 @@ def test_many_hosts_get_the_extremes_and_the_way_to_the_rest() -> None:
     assert max(map(len, out.splitlines())) < 120
 
 
+@pytest.mark.parametrize("hosts", [2, 40])
+def test_ports_that_pass_are_listed_only_if_they_are_few(hosts: int) -> None:
+    names = [f"gpu{i:03}" for i in range(hosts)]
+    fabric = FabricRun(Wanted(Pairing("ring"), ("loopback",), 5))
+    fabric.findings = [finding("loopback", name, name, "pass", 90.0 + i) for i, name in enumerate(names)]
+    for number, status in enumerate(("skip", "warn", "unknown", "fail")):
+        fabric.findings.append(finding("loopback", f"bad{number}", f"bad{number}", status, None))
+    out = render(run(fabric, *names), 0, "human")
+    words = [line.split()[0] for line in out.splitlines() if "  loopback  " in line]
+    assert words == ["FAIL", "UNKNOWN", "WARN", *["PASS"] * (2 if hosts == 2 else 0), "SKIP"]
+    assert ("40 of 44 passed; least 90, median 109.5, most 129 Gbit/s" in out) is (hosts == 40)
+
+
 def test_csv_has_a_line_a_finding() -> None:
     rows = list(csv.DictReader(io.StringIO(text("csv"))))
     assert len(rows) == 7

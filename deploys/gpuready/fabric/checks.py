@@ -125,7 +125,7 @@ LOOPBACK = _check(
     title="each RDMA port is as fast as the others of its node",
     cause="ib_write_bw from a port of the node to the same port fails, or is slower than verify.thresholds.write_bw of "
     "the median of the node's other ports of that line rate. The data stays in the NIC, so the cause is the NIC, its "
-    "firmware or its PCIe slot, not a cable or a switch.",
+    "firmware or its PCIe slot, not a cable or a switch. A line rate below that of the other ports is a warning.",
     confirm="ib_write_bw -d DEV -i PORT -x GID -F --report_gbits -D 5, and in a second shell of the node the same with "
     "127.0.0.1 at the end",
     fix="Compare LnkSta and LnkCap of lspci -vv with those of the other NICs (width, speed), and MaxReadReq; look for "

@@ -13,9 +13,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import TypeVar
 
 from gpuready.base.errors import brief
+from gpuready.base.host_list import hostlist
 from gpuready.contract import need
 from gpuready.contract.check import (
     Judged,
@@ -23,9 +25,9 @@ from gpuready.contract.check import (
     fail,
     gpu_count,
     passed,
-    run_checks,
     skip,
     unknown,
+    waived,
     warn,
 )
 from gpuready.contract.question import Question
@@ -41,6 +43,7 @@ _PACKAGE = re.compile(r"nvidia-imex(-[0-9]+)?(:\w+)?")
 _CHANNEL = "/dev/nvidia-caps-imex-channels/channel0"
 _ZEROS = "00000000-0000-0000-0000-000000000000"
 _ONE_OWNER = "systemctl disable --now nvidia-imex, unless the DRA driver is set to use the node's IMEX"
+_T = TypeVar("_T")
 _NO_RACK = "the GPUs are not in a GB200 or GB300 rack"
 
 
@@ -110,10 +113,18 @@ def _listed(state: NodeState) -> tuple[str, ...]:
 
 
 def _short(text: str) -> str:
+    return str(_address(text) or text)
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
     try:
-        return str(ip_address(text))
+        return ip_address(text)
     except ValueError:
-        return text
+        return None
+
+
+def _has_names(nodes: Iterable[str]) -> bool:
+    return any(_address(node) is None for node in nodes)
 
 
 def _addresses(state: NodeState) -> set[str]:
@@ -133,7 +144,7 @@ def _nodes(spec: NodeSpec, state: NodeState) -> Verdict:
         return fail(f"{NODES} names no node")
     need.value(state.network)
     if not _addresses(state) & set(listed):
-        if any(not re.fullmatch(r"[0-9a-fA-F.:]+", each) for each in listed):
+        if _has_names(listed):
             return skip(f"{NODES} has names instead of addresses")
         return fail(f"none of the {len(listed)} addresses in {NODES} is this node's", evidence=", ".join(listed[:20]))
     return passed(f"{NODES} names {len(listed)} nodes, this one among them")
@@ -213,66 +224,91 @@ CHECKS = (
 
 @dataclass(frozen=True)
 class Member:
-    """A host of the run. ``rack``: what the variable of maintenance.spread_by says of it; empty without one."""
+    """What the comparison needs of a host in a rack, so that the run can forget the rest of the node's state.
 
-    spec: NodeSpec
-    state: NodeState
+    ``addresses``: those that other hosts can reach. ``nodes``: IMEX's list. ``off``: why its IMEX is not judged.
+    ``rack``: what the variable of maintenance.spread_by says of the host; empty without one.
+    """
+
+    clique: tuple[str, str]
+    addresses: frozenset[str]
+    nodes: tuple[str, ...]
+    off: str
     rack: str = ""
 
-    @property
-    def clique(self) -> tuple[str, str] | None:
-        """The clique of its GPUs; None if it is not in a rack, or gpu.clique fails."""
-        members = in_a_fabric(self.state) if place_of(self.spec, self.state) == "rack" else []
-        found = {gpu.clique for gpu in members} if isinstance(members, list) else set()
-        only = next(iter(found)) if len(found) == 1 else None
-        return None if only is None or only[0] == _ZEROS else only
+
+def member(spec: NodeSpec, state: NodeState) -> Member | None:
+    """Return what is compared of this host; None if it is not in a rack, or gpu.clique fails."""
+    if spec.hardware.without_gpus or place_of(spec, state) != "rack":
+        return None
+    gpus = in_a_fabric(state)
+    found = {gpu.clique for gpu in gpus} if isinstance(gpus, list) else set()
+    clique = next(iter(found)) if len(found) == 1 else None
+    if clique is None or clique[0] == _ZEROS:
+        return None
+    parsed = {text: _address(text) for text in _addresses(state)}
+    far = frozenset(text for text, each in parsed.items() if each and not (each.is_loopback or each.is_link_local))
+    return Member(clique, far, _listed(state), _owned(state))
 
 
-def judge(hosts: Mapping[str, Member], today: date) -> dict[str, list[Judged]]:
-    """Compare the hosts of racks with each other; hosts that are in none get no verdict."""
-    members = {name: member for name, member in hosts.items() if member.clique is not None}
+def judge(members: Mapping[str, Member], specs: Mapping[str, NodeSpec], today: date) -> dict[str, list[Judged]]:
+    """Compare the hosts of racks with each other."""
+    verdicts = {name: (_same_clique(name, members), _same_list(name, members)) for name in members}
     return {
-        name: list(
-            run_checks(
-                TOGETHER, member.spec, member.state, name, active=False, today=today,
-                known={"gpu.rack": _same_clique(name, members), "driver.imex_domain": _same_list(name, members)},
-            )
-        )
-        for name, member in members.items()
-    }  # fmt: skip
+        name: [
+            Judged(each, waived(each, specs[name], name, today, verdict))
+            for each, verdict in zip(TOGETHER, found, strict=True)
+        ]
+        for name, found in verdicts.items()
+    }
 
 
 def _same_clique(name: str, members: Mapping[str, Member]) -> Verdict:
     mine = members[name]
     if not mine.rack:
         return skip("the inventory names no racks (maintenance: {spread_by: rack})")
-    found = Counter(each.clique for each in members.values() if each.rack == mine.rack and each.clique)
-    if found.total() < 2 or mine.clique is None:
+    found = Counter(each.clique for each in members.values() if each.rack == mine.rack)
+    if found.total() < 2:
         return skip(f"no other host of {mine.rack} is in this run")
-    (common, number), *others = found.most_common()
-    if mine.clique == common and (not others or others[0][1] < number):
-        return passed(f"{_told(common)}, as {number} of {found.total()} hosts of {mine.rack}")
+    if _common(found) == mine.clique:
+        return passed(f"{_told(mine.clique)}, as {found[mine.clique]} of {found.total()} hosts of {mine.rack}")
     listed = "; ".join(f"{count} in {_told(each)}" for each, count in found.items() if each != mine.clique)
     return warn(f"{_told(mine.clique)}, but other hosts of {mine.rack} are elsewhere: {listed}", TOGETHER[0].fix)
 
 
+def _common(found: Counter[_T]) -> _T | None:
+    """Return what most hosts have; None if several things are equally common."""
+    (common, number), *others = found.most_common()
+    return common if not others or others[0][1] < number else None
+
+
 def _same_list(name: str, members: Mapping[str, Member]) -> Verdict:
     mine = members[name]
-    if why := _owned(mine.state):
-        return skip(why)
-    here = _listed(mine.state)
-    peers = {each: other for each, other in members.items() if each != name and _addresses(other.state) & set(here)}
+    if mine.off:
+        return skip(mine.off)
+    listed = set(mine.nodes)
+    peers = {
+        each: other
+        for each, other in members.items()
+        if each != name and not other.off and not listed.isdisjoint(other.addresses)
+    }
     if not peers:
-        return skip(f"{NODES} names no other host of this run")
-    wrong = [*_unlike(here, peers), *_far(mine, peers)]
-    if wrong:
-        return fail(wrong[0], evidence="\n".join(wrong[1:]))
-    return passed(f"the same {len(here)} nodes as on {len(peers)} other hosts of this run")
+        has_names = _has_names(mine.nodes)
+        return skip(f"{NODES} {'has names instead of addresses' if has_names else 'names no other host of this run'}")
+    found = Counter((each.nodes, each.clique) for each in (mine, *peers.values()))
+    odd = {each: other for each, other in peers.items() if (other.nodes, other.clique) != (mine.nodes, mine.clique)}
+    if not odd:
+        return passed(f"the same {len(mine.nodes)} nodes as on {len(peers)} other hosts of this run")
+    first, *more = [*_unlike(mine, odd), *_far(mine, odd)]
+    fix, evidence, alike = TOGETHER[1].fix, "\n".join(more), found.total() - len(odd)
+    if _common(found) == (mine.nodes, mine.clique):
+        return warn(f"as on {alike} of {found.total()} hosts, but not on {hostlist(odd)}: {first}", fix, evidence)
+    return fail(first, fix, evidence)
 
 
-def _unlike(here: tuple[str, ...], peers: Mapping[str, Member]) -> Iterable[str]:
-    for other, member in peers.items():
-        there = _listed(member.state)
+def _unlike(mine: Member, odd: Mapping[str, Member]) -> Iterable[str]:
+    for other, member in odd.items():
+        here, there = mine.nodes, member.nodes
         if here == there:
             continue
         only = {"only here": set(here) - set(there), "only there": set(there) - set(here)}
@@ -280,9 +316,9 @@ def _unlike(here: tuple[str, ...], peers: Mapping[str, Member]) -> Iterable[str]
         yield f"{NODES} differs from that of {other} ({listed or 'another order'})"
 
 
-def _far(mine: Member, peers: Mapping[str, Member]) -> Iterable[str]:
-    for other, member in peers.items():
-        if mine.clique and member.clique and mine.clique != member.clique:
+def _far(mine: Member, odd: Mapping[str, Member]) -> Iterable[str]:
+    for other, member in odd.items():
+        if mine.clique != member.clique:
             yield f"{NODES} names {other}, which is in {_told(member.clique)}; this host is in {_told(mine.clique)}"
 
 

@@ -25,6 +25,7 @@ from gpuready.result.verbs import COMMANDS
 if TYPE_CHECKING:  # a run that fails at once, and an answer of compat, need none of these
     from gpuready.contract.attempt import Attempt
     from gpuready.contract.check import Judged
+    from gpuready.gpu.imex import Member
     from gpuready.inventory.hosts import Skipped
     from gpuready.model.kernel_log import Event
     from gpuready.model.spec import NodeSpec
@@ -338,13 +339,15 @@ class Host(Part):
 class HostResult(Host):
     """A host of a run that is under way or was read back. ``parts``: what one verb adds, by its key in the document.
 
-    ``state`` and ``disturbed`` are for the run itself, and in no document. ``disturbed``: what is permitted there may
-    affect running work, so hosts like it go in batches.
+    ``state``, ``member`` and ``disturbed`` are for the run itself, and in no document. ``member``: what is compared of
+    a host in a rack, also when the state is no longer there. ``disturbed``: what is permitted there may affect running
+    work, so hosts like it go in batches.
     """
 
     name: str
     parts: dict[str, Any] = field(default_factory=dict)
     state: NodeState | None = None
+    member: Member | None = None
     disturbed: bool = False
 
     @property

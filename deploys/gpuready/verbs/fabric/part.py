@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from gpuready.base.host_list import hostlist
 from gpuready.base.part import OPTIONAL, Count, Part
 from gpuready.fabric.collective import Measured, Search, size_text
-from gpuready.fabric.commands import TESTS
+from gpuready.fabric.commands import TESTS, Test
 from gpuready.fabric.run import FabricRun
 from gpuready.fabric.verdict import Finding
 from gpuready.result.findings import Suite, judged
@@ -20,8 +20,10 @@ from gpuready.result.page import labelled
 from gpuready.result.text import Painter, columns, count, grouped, lines, printable
 from gpuready.verbs.fabric.matrix import Matrix, matrices, shown
 
-#: Of more hosts a matrix does not fit a terminal; then the extremes are told.
-_MOST_HOSTS = 12
+#: Of more hosts a matrix does not fit a terminal, nor do more lines of ports that pass; then the extremes are told.
+_MOST = 12
+#: What is wrong comes first.
+_ORDER = ("fail", "unknown", "warn", "pass", "skip")
 _STYLES = {"fail": "red", "unknown": "yellow", "warn": "yellow", "skip": "dim", "pass": "green"}
 _COLUMNS = (
     "round", "test", "client_host", "client_device", "client_port", "client_address", "server_host", "server_device",
@@ -206,19 +208,26 @@ def _headline(run: Run, of: Fabric) -> str:
 def _blocks(run: Run, of: Fabric, paint: Painter) -> Iterator[list[str]]:
     """Matrices, then what is wrong, each with its fix, then what was not tested."""
     for matrix in _matrices(run, of):
-        yield list(_matrix(matrix, paint) if len(matrix.hosts) <= _MOST_HOSTS else _extremes(matrix))
+        yield list(_matrix(matrix, paint) if len(matrix.hosts) <= _MOST else _extremes(matrix))
     told: dict[tuple[str, str, str, str], list[Finding]] = {}
+    alone = [each for each in of.findings if TESTS[each.test].itself]
+    good = sum(each.status == "pass" for each in alone)
+    if good > _MOST:
+        figures = sorted(each.value for each in alone if each.value is not None)
+        yield [_spread(TESTS[alone[0].test], good, len(alone), figures), "  each port: --output csv:PATH"]
     for each in of.findings:
+        if good > _MOST and each.status == "pass" and TESTS[each.test].itself:
+            continue
         if each.status != "pass" or not each.has_link:
             where = str(each) if (each.has_link or TESTS[each.test].itself) and each.status != "skip" else ""
             told.setdefault((each.status, where, each.summary, each.remedy), []).append(each)
-    for (status, where, summary, remedy), found in sorted(told.items(), key=lambda item: item[0][0] == "skip"):
+    for (status, where, summary, remedy), found in sorted(told.items(), key=lambda item: _ORDER.index(item[0][0])):
         yield list(_told(status, where, summary, remedy, found, paint))
     yield list(_collectives(of.collectives or ()))
     if of.search:
         yield list(_search(of.search))
-    alone = grouped((f"{port}: {port.reason}", port.other) for port in of.unpaired)
-    left = [f"{what} ({hostlist(others)})" for what, others in alone.items()]
+    unpaired = grouped((f"{port}: {port.reason}", port.other) for port in of.unpaired)
+    left = [f"{what} ({hostlist(others)})" for what, others in unpaired.items()]
     whys = Counter(pair.reason for pair in of.not_attempted)
     left += [f"{count(number, 'pair')}: {why}" for why, number in whys.items()]
     yield [f"not tested  {line}" for line in left]
@@ -261,15 +270,18 @@ def _cell(found: Finding | None, paint: Painter) -> str:
 
 
 def _extremes(matrix: Matrix) -> Iterator[str]:
+    passed = sum(each.status == "pass" for each in matrix.cells.values())
+    yield _spread(TESTS[matrix.test], passed, len(matrix.cells), matrix.figures)
+    yield "  the whole matrix: --output svg:PATH, or csv:PATH"
+
+
+def _spread(test: Test, passed: int, number: int, figures: Sequence[float]) -> str:
     from statistics import median
 
-    test, figures = TESTS[matrix.test], matrix.figures
-    passed = sum(each.status == "pass" for each in matrix.cells.values())
-    told = f"{test.title}: {passed} of {len(matrix.cells)} passed"
-    if figures and matrix.test != "rping":
+    told = f"{test.title}: {passed} of {number} passed"
+    if figures and test.name != "rping":
         told += f"; least {figures[0]:.4g}, median {median(figures):.4g}, most {figures[-1]:.4g} {test.unit}"
-    yield told
-    yield "  the whole matrix: --output svg:PATH, or csv:PATH"
+    return told
 
 
 def _told(status: str, where: str, summary: str, remedy: str, found: list[Finding], paint: Painter) -> Iterator[str]:

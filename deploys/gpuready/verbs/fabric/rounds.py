@@ -112,10 +112,12 @@ def _loopback(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState], 
             meetings.append(Meeting((name, name), 1, 1, tuple(((loopback.TEST.name,), link) for link in found), ()))
         else:
             fabric.add(loopback.nothing(name))
-    meet(meetings)
-    limits = {name: hosts.entries[name].spec.verify.thresholds for name in hosts.entries}
-    mine = loopback.compared(fabric.of(loopback.TEST.name), {name: each.write_bw for name, each in limits.items()})
-    fabric.findings = [*(each for each in fabric.findings if each.test != loopback.TEST.name), *mine]
+    try:
+        meet(meetings)
+    finally:  # what was measured before an interrupt is compared, too
+        shares = {name: entry.spec.verify.thresholds.write_bw for name, entry in hosts.entries.items()}
+        mine = loopback.compared(fabric.of(loopback.TEST.name), shares)
+        fabric.findings = [*(each for each in fabric.findings if each.test != loopback.TEST.name), *mine]
 
 
 def _advise(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState]) -> None:

@@ -1,6 +1,7 @@
 """Judge what only several hosts together show: the racks of the run, and IMEX's lists of nodes in them."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import date
 
 from gpuready.gpu import imex
@@ -9,12 +10,13 @@ from gpuready.result.model import CheckResult, HostResult
 
 
 def compare(hosts: Iterable[HostResult], entries: Iterable[HostEntry]) -> None:
-    """Add the checks to the results of the hosts that were read and judged."""
-    read = {host.name: host for host in hosts if host.checks and host.state is not None}
+    """Add the checks to the results of the hosts in racks."""
+    results, of_host = {host.name: host for host in hosts}, {entry.name: entry for entry in entries}
     members = {
-        entry.name: imex.Member(entry.spec, state, entry.spread[1] if entry.spread else "")
-        for entry in entries
-        if entry.name in read and (state := read[entry.name].state) is not None
+        name: replace(host.member, rack=spread[1] if (spread := of_host[name].spread) else "")
+        for name, host in results.items()
+        if host.member is not None
     }
-    for name, judged in imex.judge(members, date.today()).items():
-        read[name].checks += map(CheckResult.of, judged)
+    specs = {name: of_host[name].spec for name in members}
+    for name, judged in imex.judge(members, specs, date.today()).items():
+        results[name].checks += map(CheckResult.of, judged)
