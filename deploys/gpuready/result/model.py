@@ -78,6 +78,8 @@ INTERRUPTED = Error(
 )
 #: The same, of a run that finished what had begun on nodes.
 FINISHED = replace(INTERRUPTED, message="interrupted; gpuready finished what had begun on nodes and began nothing else")
+#: A note of a host that --resume or --failed-only left out, because it ended well.
+EARLIER = "done by an earlier run; this one did not connect to it"
 
 
 @dataclass(frozen=True)
