@@ -14,7 +14,7 @@ from gpuready.contract.component import Disruption
 from gpuready.inventory.hosts import NothingChosen, Skipped
 from gpuready.messages import own, vocabulary
 from gpuready.operations import transport
-from gpuready.result import blocks, ending
+from gpuready.result import blocks, ending, model
 from gpuready.result.exitcode import MEANING
 from gpuready.result.model import EARLIER, FINISHED, INTERRUPTED, OUTCOMES
 from gpuready.verbs.status import part
@@ -87,7 +87,7 @@ def test_what_a_report_says_of_a_component_is_explained() -> None:
 @pytest.mark.parametrize("word", ["CHECKS FAILED", "CHECKS UNKNOWN", "would change IN PART", "declined",
                                   "not compared", "no record", "unreadable record"])  # fmt: skip
 def test_what_a_report_says_of_a_host_is_explained(word: str) -> None:
-    printed = f"{inspect.getsource(ending)}{inspect.getsource(part)}"
+    printed = "".join(map(inspect.getsource, (ending, model, part)))
     assert f'"{word}"' in printed and [term.kind for term in vocabulary.find(word)] == ["what a report says of a host"]
 
 

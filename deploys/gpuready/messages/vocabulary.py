@@ -13,7 +13,7 @@ from gpuready.contract.check import DECIDE, STATUSES, Level
 from gpuready.contract.component import Disruption
 from gpuready.cuda.predict import VERDICTS
 from gpuready.result.exitcode import MEANING
-from gpuready.result.model import OUTCOMES
+from gpuready.result.model import NOT_COMPARED, OUTCOMES
 
 
 class Term(NamedTuple):
@@ -81,7 +81,7 @@ _HOSTS = {
     "would change in part": ("apply would change the host, but a component of it is blocked. The exit code is 1.",
                              "its line 'reason:' says why, and 'fix:' what to do; then run gpuready plan again"),
     "declined": ("You answered no, so nothing was changed there.", ""),
-    "not compared": ("gpuready sees no NVIDIA GPU on the host and hardware.gpus is auto, so it may not be a GPU node. "
+    NOT_COMPARED: ("gpuready sees no NVIDIA GPU on the host and hardware.gpus is auto, so it may not be a GPU node. "
                      "status and verify do not compare it with its spec; plan and apply skip it.", DECIDE),
     "no record": ("No apply has changed the node yet, or remove has taken its record away.", "gpuready apply writes one"),
     "unreadable record": ("The record of the last apply on the node is damaged.", "the next gpuready apply writes a new one"),
