@@ -100,7 +100,7 @@ def _exit_codes() -> str:
     more = f"""If several apply, the first of {order} counts. `--output json` prints one valid document with each.
 
 4 is a fault of the network, the host key, the login or sudo. 64 is also `apply` without a terminal and without
-`--yes`."""
+`--yes`. 5 is also an `apply` that skips every host. A `plan` of such hosts ends with 0 and says so in its last line."""
     return "\n".join(["# Exit codes", "", *_table(("code", "meaning"), rows), "", more, ""])
 
 

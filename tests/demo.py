@@ -5,6 +5,7 @@ test machine can run (no root, macOS, a container without privileges), it plans 
 H200 node instead; both only read.
 """
 
+import argparse
 import json
 import shutil
 import subprocess
@@ -18,6 +19,8 @@ from tests.lab.lab import Lab, available
 
 _GPUREADY = str(Path(sys.executable).parent / "gpuready")
 _REPORT = Path(tempfile.gettempdir()) / "gpuready-demo.html"
+#: How to have a machine that stays.
+KEEP = ".venv/bin/python -m tests.lab up"
 _RECORDED = Path(__file__).parent / "data/h200-mounted-driver/state.json"
 
 
@@ -47,6 +50,7 @@ def _show(file: Path) -> int:
             print(f"demo: exit {code}", file=sys.stderr)
             return code
     print("demo: converged, converged again with nothing to do, verified")
+    print(f"demo: the machine is removed; to keep one: {KEEP}")
     return 0
 
 
@@ -80,4 +84,10 @@ def _run(directory: Path, words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(
+        prog="./dev demo",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description=(__doc__ or "").partition("\n\n")[2],
+        epilog=f"To keep a machine: {KEEP}",
+    ).parse_args()
     sys.exit(main())

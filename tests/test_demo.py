@@ -1,10 +1,20 @@
 """The demo shows something where no test machine can run, too."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests import demo
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_help_says_how_to_keep_a_machine() -> None:
+    told = subprocess.check_output([sys.executable, "-m", "tests.demo", "--help"], cwd=ROOT, text=True)
+    pages = (told, (ROOT / "dev").read_text("utf-8"), (ROOT / "docs/tutorial.md").read_text("utf-8"))
+    assert all(demo.KEEP in page for page in pages)
 
 
 def test_without_test_machines_it_verifies_a_recorded_node(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from gpuready.base.places import Remote, upload
+from gpuready.cli import output
 from gpuready.result.document import document
 from gpuready.result.exitcode import exit_code
 from gpuready.result.model import Error, HostResult, Run, utc
@@ -196,6 +197,15 @@ def test_thousands_of_files_of_no_node_are_counted(tmp_path: Path, exits: Exits)
     for number in range(300):
         (place / f"{number}.tmp").touch()
     assert "note: 280 more files were skipped\n" in exits(0, "report", place).err
+
+
+def test_a_place_of_history_is_for_history(tmp_path: Path, exits: Exits) -> None:
+    (target,) = output.kept(str(tmp_path / "kept"))
+    name = str(output._named(target, ran()).path).removesuffix(".json")
+    place = put(tmp_path / "kept", {name: ran()})
+    told = exits(5, "report", place).err
+    assert "the results of --history, not those of nodes" in told and f"gpuready history {place}" in told
+    exits(0, "report", put(place, {"gpu01": ran()}))  # a mixed one is read, as before
 
 
 def test_what_report_refuses(tmp_path: Path, exits: Exits) -> None:

@@ -140,6 +140,11 @@ def test_explain_judges_a_message_on_recorded_nodes(files: Files, state: dict[st
     assert {check["id"] for check in found["hosts"]["gpu01"]["checks"]} == {"docker.runtime"}
 
 
+def test_explain_ends_with_what_was_asked(exits: Exits) -> None:
+    told = exits(0, "explain", "gpu.count", "-i", "gpu01,", "--state", RECORDED).out
+    assert "\nOK: none of these checks failed on 1 node; " in told and "matches its spec" not in told
+
+
 def test_explain_masks_what_a_node_says(files: Files, state: dict[str, Any], exits: Exits) -> None:
     state["docker"] = {"unknown": "docker info: proxy https://me:hunter2@10.0.0.1 refused"}
     _, *argv = files.argv("explain", recorded(gpu01=state, gpu02=state))

@@ -15,8 +15,9 @@ from gpuready.contract.compare import Plan, compare
 from gpuready.contract.component import Change, Component, Disruption
 from gpuready.contract.ledger import WriteFiles
 from gpuready.contract.permission import permission, permissions
+from gpuready.model.slurm import SlurmNode
 from gpuready.model.spec import NodeSpec
-from gpuready.model.state import Container, Docker, NodeState, Package
+from gpuready.model.state import Container, Docker, NodeState, Package, Unknown
 from gpuready.result.model import ComponentResult, Error, HostResult
 from gpuready.run.evaluate import attempted, compared, look_back
 
@@ -159,6 +160,18 @@ def test_a_plan_has_the_batches_and_drains_of_the_window(
     compared(result, Plan((Engine(),), spec, FREE), Disruption.restart, verb=verb)
     assert result.disturbed == disturbed and any("drained first" in note for note in result.notes) == disturbed
     assert result.components[0].pending_reason == CLOSED  # apply decides by the time at which it runs
+
+
+@pytest.mark.parametrize(
+    ("slurm", "missing"),
+    [(None, True), (SlurmNode(name="n1", state="IDLE"), False), (Unknown(unknown="no answer"), False)],
+)
+def test_a_plan_says_what_a_drain_by_slurm_does_not_find(slurm: SlurmNode | Unknown | None, missing: bool) -> None:
+    spec = NodeSpec.model_validate({"hardware": {"gpus": "none"}, "maintenance": DRAINED})
+    result = HostResult("n1")
+    compared(result, Plan((Engine(),), spec, FREE.model_copy(update={"slurm": slurm})), Disruption.restart)
+    (note,) = [note for note in result.notes if "drained first, by slurm" in note]
+    assert note.endswith("no slurmd runs on this node, or scontrol is missing") == missing
 
 
 def test_what_comes_first_and_waits_holds_up_the_rest() -> None:

@@ -367,7 +367,7 @@ def test_a_plan_with_only_such_hosts_has_nothing_to_do(tmp_path: Path, exits: Ex
     inventory = written(tmp_path, "all: {hosts: {bare: {gpuready: {}}, db01: }}\n")
     found, text = asked(exits, 0, "plan", inventory, states(tmp_path, bare=BARE))
     assert {host["outcome"] for host in found["hosts"].values()} == {"skipped"}
-    assert text.endswith("\nnothing to do; 2 hosts skipped\n")
+    assert text.endswith("\nnothing to do; 2 hosts skipped; apply would end with exit 5\n")
 
 
 def test_an_apply_with_only_such_hosts_fails() -> None:

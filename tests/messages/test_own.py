@@ -9,14 +9,15 @@ from unittest.mock import Mock
 import pytest
 
 from gpuready.base.errors import UnreachableError
-from gpuready.contract.check import STATUSES, Level
+from gpuready.contract.check import STATUSES, UNDECIDED, Level
 from gpuready.contract.component import Disruption
 from gpuready.inventory.hosts import NothingChosen, Skipped
 from gpuready.messages import own, vocabulary
 from gpuready.operations import transport
-from gpuready.result import blocks
+from gpuready.result import blocks, ending, model
 from gpuready.result.exitcode import MEANING
-from gpuready.result.model import OUTCOMES
+from gpuready.result.model import EARLIER, FINISHED, INTERRUPTED, OUTCOMES
+from gpuready.verbs.status import part
 from tests.command import Exits, gpuready
 
 WORDS = ["ledger", "drift", *OUTCOMES, *STATUSES, *(item.name for item in Disruption), *(item.name for item in Level)]
@@ -83,6 +84,18 @@ def test_what_a_report_says_of_a_component_is_explained() -> None:
     assert len(said) >= 9 and not [word for word in said if not vocabulary.find(word)]
 
 
+@pytest.mark.parametrize("word", ["CHECKS FAILED", "CHECKS UNKNOWN", "would change IN PART", "declined",
+                                  "not compared", "no record", "unreadable record"])  # fmt: skip
+def test_what_a_report_says_of_a_host_is_explained(word: str) -> None:
+    printed = "".join(map(inspect.getsource, (ending, model, part)))
+    assert f'"{word}"' in printed and [term.kind for term in vocabulary.find(word)] == ["what a report says of a host"]
+
+
+def test_the_cause_of_a_skip_is_the_one_of_a_host_without_a_gpu(exits: Exits) -> None:
+    out = " ".join(exits(0, "explain", "skipped").out.split())
+    assert "sees no NVIDIA GPU" in out and "hardware: {gpus: none}" in out and "add gpuready: {}" in out
+
+
 @pytest.mark.parametrize(
     ("text", "titles"),
     [
@@ -115,7 +128,14 @@ SAID = (
     ("10.0.0.9:22: the port is open, but no SSH server answered", "is it up, and is the address right?", "exit 4"),
     ("the host key of gpu01 is not known", "gpuready trust -i ... shows and stores it", "exit 4"),
     ("the original of /etc/docker/daemon.json in /var/lib/x: line 3, column 1: expected a key; fix it by hand",
-     "after 'blocked:'", "blocked"),
+     "its line 'reason:'", "blocked"),
+    ("cannot fetch the key https://example.com/gpgkey: curl: (6) Could not resolve host: example.com",
+     "let the node reach it", "exit 1"),
+    ("the repository cannot be read: E: Failed to fetch", "let the node reach it", "exit 1"),
+    (UNDECIDED, "write hardware: {gpus: none}", "skipped"),
+    (EARLIER, "without --resume", "ok"),
+    (INTERRUPTED.message, "it does only what is left", "exit 130"),
+    (FINISHED.message, "it does only what is left", "exit 130"),
     ("apply does not accept --state: it must read the nodes that it changes", "gpuready plan --state FILE", "exit 64"),
 )  # fmt: skip
 
@@ -127,6 +147,13 @@ def test_an_error_of_gpuready_is_explained_with_its_own_remedy(
 ) -> None:
     out = " ".join(exits(0, "explain", form.format(text)).out.split())
     assert fix in out and f"(gpuready, {ending})" in out and "cause" in out
+
+
+@pytest.mark.parametrize("status", ["FAIL", "UNKNOWN", "WARN"])
+def test_a_line_of_a_report_is_explained_by_its_check(status: str, exits: Exits) -> None:
+    out = exits(0, "explain", f"{status}  gpu.count on lab1: zork").out
+    assert out == exits(0, "explain", "gpu.count").out
+    assert "not known" in exits(64, "explain", f"{status}  gpu.zork on lab1: zork").err
 
 
 def test_a_long_text_of_others_with_a_few_words_of_ours_is_not_ours(exits: Exits) -> None:

@@ -17,7 +17,7 @@ from gpuready.inventory.groups import Graph
 from gpuready.inventory.patterns import select
 from gpuready.result.exitcode import exit_code
 from gpuready.result.human import human
-from gpuready.result.model import ComponentResult, Run
+from gpuready.result.model import AfterBatch, ComponentResult, Run
 from gpuready.result.page import problem
 from gpuready.result.text import printable
 from tests.report.test_report_runs import (
@@ -106,6 +106,38 @@ def test_with_a_state_directory_the_rest_is_for_resume() -> None:
     made.for_the_rest = "the same command with --resume"
     told = human(made, 1)
     assert "\nagain:   the same command with --resume\n" in told and "--limit" not in told
+
+
+def test_an_interrupted_run_with_a_state_directory_has_one_way_on() -> None:
+    made = run("apply", host("gpu01", "not_attempted"), interrupted=True)
+    assert "fix:     run the same command again: it" in human(made, 130)
+    made.resumable = True
+    told = human(made, 130)
+    assert "fix:     run the same command with --resume: it" in told and "same command again" not in told
+
+
+def test_hosts_of_an_earlier_run_are_not_probed_again() -> None:
+    made = run("apply", host("gpu01", "ok"), host("gpu02", "ok"))
+    assert human(made, 0).startswith("apply: 2 hosts of hosts.yaml, 2 probed, 1.5 s\n")
+    made.hosts[0].earlier = "2026-11-28T10:00:00Z"
+    assert human(made, 0).startswith("apply: 2 hosts of hosts.yaml, 1 probed, 1 from an earlier run, 1.5 s\n")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "exit_codes", "why"),
+    [
+        ("changed", (0, 1), "--after-batch failed after gpu01"),
+        ("changed", (None,), "--after-batch failed after gpu01"),
+        ("changed", (0,), "a host failed"),
+        ("failed", (1,), "a host failed"),
+    ],
+)
+def test_a_failed_command_after_a_batch_is_no_failed_host(
+    outcome: str, exit_codes: tuple[int | None, ...], why: str
+) -> None:
+    made = run("apply", host("gpu01", outcome))
+    made.after_batch = [AfterBatch(("gpu01",), code, 1.0, "") for code in exit_codes]
+    assert human(made, 1).endswith(f"; exit 1 ({why})\n")
 
 
 def test_the_way_back_has_no_level() -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from gpuready.base.host_list import hostlist
 from gpuready.cli.sink import complain
 from gpuready.result.mask import mask_text
-from gpuready.result.model import OUTCOMES, ended
+from gpuready.result.model import NOT_COMPARED, OUTCOMES, ended
 from gpuready.result.text import count, cut, one_line, printable
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _MOST_LINES = 20
 _AROUND = ("connect", "lock")
 _WAITING = "waiting"
 #: Hosts that nothing is done on now, those that somebody should look at first.
-_IDLE = (*dict.fromkeys(("failed", "unreachable", "not ok", "pending", *OUTCOMES)), _WAITING)
+_IDLE = (*dict.fromkeys(("failed", "unreachable", "not ok", "pending", *OUTCOMES, NOT_COMPARED)), _WAITING)
 _WORDS = {"would_change": "differs", "not_attempted": "not attempted"}
 
 

@@ -1,4 +1,4 @@
-"""Messages of gpuready's own errors, read from its source: there each has its text, its remedy and its class.
+"""Messages of gpuready's own errors and steps, read from its source: there each has its text, remedy and class.
 
 So no text is written twice, and a new error is known at once. What a message contains of its run, such as a host's
 name, is a gap. A text with few words of its own, such as ``...: cannot be read: ...``, is left out, because other
@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import gpuready
+from gpuready.contract.check import DECIDE, UNDECIDED
 from gpuready.messages import vocabulary
 from gpuready.messages.entry import Message
 from gpuready.messages.find import normal, plain
+from gpuready.result.model import EARLIER, FINISHED, INTERRUPTED
 
 #: What an error derives from -> the word for how it ends, where its class has no exit code.
 _ROOTS = {"GpureadyError": "", "NotComparable": "blocked", "Pending": "pending"}
@@ -77,7 +79,38 @@ def messages() -> tuple[Message, ...]:
         for text in _texts(call.args[0], module, local)
         if (message := _message(text, _remedy(call, module, local), _ending(name, classes), classes[name].about, path))
     }
-    return tuple(made.values())
+    return (*_of_reports(), *made.values(), *_of_steps(modules))
+
+
+def _of_reports() -> Iterator[Message]:
+    """Yield what a report says of a run or a host, and no class of errors has."""
+    not_gpu = "The driver and the PCI bus have no GPU, so the host may not be a GPU node. gpuready leaves it alone."
+    done = "The host ended well in an earlier run with this --state-dir, and its spec is the same."
+    stopped = "You ended the run, or its process got a signal. What it had finished is in the result."
+    for text, remedy, ending, about, path in (
+        (UNDECIDED, DECIDE, "skipped", not_gpu, "contract/check.py"),
+        (EARLIER, "without --resume and --failed-only, apply connects to every host", "ok", done, "result/model.py"),
+        *((each.message, each.remedy, "exit 130", stopped, "result/model.py") for each in (INTERRUPTED, FINISHED)),
+    ):
+        if message := _message(text, remedy, ending, about, path):
+            yield message
+
+
+def _of_steps(modules: Mapping[str, _Module]) -> Iterator[Message]:
+    """Yield what a step's script prints where it fails, if the step has a remedy for it. What follows is of the run."""
+    for path, module in modules.items():
+        for pair in (pair for node in ast.walk(module.tree) for pair in _fixes(node)):
+            text, remedy = (_text(each, module.texts) for each in pair.elts)
+            if message := _message(text, remedy, "exit 1", "A step failed on the host.", path):
+                yield message._replace(pattern=f"{message.pattern}.{{0,200}}")
+
+
+def _fixes(node: ast.AST) -> Iterator[ast.Tuple]:
+    """Yield the pairs of text and remedy that a step gets, or that are assigned for one."""
+    if not isinstance(node, ast.keyword | ast.Assign) or not isinstance(node.value, ast.Tuple):
+        return
+    if (node.arg if isinstance(node, ast.keyword) else getattr(node.targets[0], "id", "")) == "fixes":
+        yield from (pair for pair in node.value.elts if isinstance(pair, ast.Tuple) and len(pair.elts) == 2)
 
 
 def _modules() -> dict[str, _Module]:

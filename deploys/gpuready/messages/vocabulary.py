@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gpuready.contract.check import STATUSES, Level
+from gpuready.contract.check import DECIDE, STATUSES, Level
 from gpuready.contract.component import Disruption
 from gpuready.cuda.predict import VERDICTS
 from gpuready.result.exitcode import MEANING
-from gpuready.result.model import OUTCOMES
+from gpuready.result.model import NOT_COMPARED, OUTCOMES
 
 
 class Term(NamedTuple):
@@ -58,18 +58,33 @@ _OUTCOMES = {
     "unreachable": ("gpuready got no root shell on the host, or lost the connection.", _AFTER_EXIT[4]),
     "not_attempted": ("The host's turn never came: the run stopped before it, because other hosts failed (--max-fail) or "
                       "you interrupted it. Nothing was changed there.", _AFTER_EXIT[6]),
-    "skipped": ("The host is in the inventory, but gpuready leaves it alone: nothing there says that it manages the host. "
-                "The report gives the reason.", "add gpuready: {} to the host's variables, or choose other hosts"),
+    "skipped": ("gpuready leaves the host alone. It sees no NVIDIA GPU there and hardware.gpus is auto, or nothing in the "
+                "inventory says that it manages the host. The report gives the reason.",
+                f"without a visible GPU: {DECIDE}. An unmanaged host: add gpuready: {{}} to its variables, or choose other "
+                "hosts"),
 }  # fmt: skip
 #: What became of one component (:func:`gpuready.result.blocks.status_text`), where no outcome has that name.
 _COMPONENTS = {
     "blocked": ("The component cannot reach what the spec asks for, or cannot be compared. Nothing of it was changed.",
-                "the text after 'blocked:' says why and what to do; then run gpuready plan again"),
+                "its line 'reason:' says why, and 'fix:' what to do; then run gpuready plan again"),
     "differs": ("The component differs from the spec. verify only reports that.", "gpuready apply closes the difference"),
     "not changed": ("apply came to this component and changed nothing: a component before it failed.", _RUN_AGAIN),
     "partly changed, the rest is pending": ("What needs no permission was changed; the rest waits.", _AFTER_EXIT[7]),
     "interrupted, run plan again": ("The run ended while it changed this component. A step that had begun on the node "
                                     "ends there by itself.", _RUN_AGAIN),
+}  # fmt: skip
+#: What a report says of a host, where that is not the outcome's name.
+_HOSTS = {
+    "checks failed": ("A check found something wrong on the host, whatever was changed there. The exit code is 3.", _AFTER_EXIT[3]),
+    "checks unknown": ("A check of the host could not decide, and none failed. That is no pass: the exit code is 3.",
+                       "the lines UNKNOWN say what was missing; gpuready explain ID shows the command to look by hand"),
+    "would change in part": ("apply would change the host, but a component of it is blocked. The exit code is 1.",
+                             "its line 'reason:' says why, and 'fix:' what to do; then run gpuready plan again"),
+    "declined": ("You answered no, so nothing was changed there.", ""),
+    NOT_COMPARED: ("gpuready sees no NVIDIA GPU on the host and hardware.gpus is auto, so it may not be a GPU node. "
+                     "status and verify do not compare it with its spec; plan and apply skip it.", DECIDE),
+    "no record": ("No apply has changed the node yet, or remove has taken its record away.", "gpuready apply writes one"),
+    "unreadable record": ("The record of the last apply on the node is damaged.", "the next gpuready apply writes a new one"),
 }  # fmt: skip
 _PERMIT = "--allow-disruption on the command line (default: restart) and maintenance in the spec permit it"
 _DISRUPTION = {
@@ -133,6 +148,7 @@ _KINDS = {
     "a word of gpuready": (tuple(_WORDS), _WORDS),
     "an answer of compat": (tuple(each for each in VERDICTS if "ERROR" not in each), _ANSWERS),
     "an outcome of a host": (OUTCOMES, _OUTCOMES),
+    "what a report says of a host": (tuple(_HOSTS), _HOSTS),
     "what became of a component": (tuple(_COMPONENTS), _COMPONENTS),
     "a class of disruption": (tuple(item.name for item in Disruption), _DISRUPTION),
     "a level of checks": (tuple(item.name for item in Level), _LEVELS),

@@ -38,7 +38,6 @@ from gpuready.components.monitoring.spec import Monitoring
 from gpuready.components.nccl.spec import Nccl as Nccl
 from gpuready.components.rdma.spec import Rdma
 from gpuready.components.reconverge.spec import Reconverge
-from gpuready.components.toolkit.spec import REACH_REPOSITORY as REACH_REPOSITORY
 from gpuready.components.toolkit.spec import TOOLKIT_FLOOR as TOOLKIT_FLOOR
 from gpuready.components.toolkit.spec import TOOLKIT_VERSION as TOOLKIT_VERSION
 from gpuready.components.toolkit.spec import Toolkit

@@ -11,7 +11,7 @@ from gpuready.base.host_list import hostlist
 from gpuready.result import blocks
 from gpuready.result.exitcode import counts, meaning
 from gpuready.result.mask import mask_text
-from gpuready.result.model import HostResult, Run
+from gpuready.result.model import NOT_COMPARED, HostResult, Run
 from gpuready.result.text import Painter, columns, count
 
 _OUTCOMES = {
@@ -40,6 +40,8 @@ def host_word(run: Run, host: HostResult) -> str:
     word = "declined" if run.refused_by_user and host.outcome == "pending" else _OUTCOMES[host.outcome][0]
     if failing := run.part.failing(host):
         return failing
+    if run.verb == "status" and host.outcome == "ok" and host.reason:
+        return NOT_COMPARED
     if run.verb != "plan" and host.outcome == "would_change":
         return "differs"
     if host.outcome == "would_change" and any(item.error is not None for item in host.components):
@@ -121,11 +123,12 @@ def ending(run: Run, code: int, paint: Painter) -> str:
     judged = f"; {reached}, {checks}" if run.part.of_spec and run.level is not None else ""
     if code not in (0, 2):
         verdict = paint("yellow", "PENDING") if code == 7 else paint("red", "NOT OK")
-        return f"{verdict}: {_tally(run)}{judged}; exit {code} ({meaning(code, run.verb)})"
+        return f"{verdict}: {_tally(run)}{judged}; exit {code} ({_why(run, code)})"
     if any(host.outcome == "would_change" for host in run.hosts):
         return f"{_tally(run)}, nothing was changed{judged}" + (f"; exit {code}" if code else "")
     if run.skipped and not _worked(run):
-        return f"nothing to do{_left(run)}"
+        then = "; apply would end with exit 5" if run.idle and run.verb == "plan" and not run.removing else ""
+        return f"nothing to do{_left(run)}{then}"
     if done := run.part.done(run):
         return f"{paint('green', 'OK')}: {done}{_left(run)}"
     if run.removing:
@@ -135,6 +138,14 @@ def ending(run: Run, code: int, paint: Painter) -> str:
         return f"nothing to change, but {count(failing, 'check')} failed; {reached}, {checks}{_left(run)}"
     praise = "" if run.part.own_verdicts else f"{_praise(run)}{_doubt(run)}; "
     return f"{paint('green', 'OK')}: {praise}{checks} ({reached}){_left(run)}"
+
+
+def _why(run: Run, code: int) -> str:
+    """What the code means; if the command of --after-batch is all that failed, that."""
+    failed = [done for done in run.after_batch or () if done.exit_code != 0]
+    if code == 1 and failed and not any(host.outcome == "failed" for host in run.hosts):
+        return f"--after-batch failed after {hostlist(failed[-1].hosts)}"
+    return meaning(code, run.verb)
 
 
 def _whose(run: Run) -> str:
@@ -161,6 +172,8 @@ def _praise(run: Run) -> str:
     proved = run.hosts and all(host.gpu_checks for host in run.hosts)
     known = run.verb == "verify" or (run.verb == "apply" and all(map(_examined, run.hosts)))
     number = len(_worked(run))
+    if run.verb == "explain":
+        return f"none of these checks failed on {count(number, 'node')}"
     if proved and known:
         return f"{count(number, 'node')} {'is' if number == 1 else 'are'} ready"
     return f"{count(number, 'node')} {'matches its' if number == 1 else 'match their'} spec"

@@ -35,6 +35,8 @@ CLASSES = {
 }
 _COLORS = {"changed": "green", "failed": "red", "blocked": "red", "not changed": "red"}
 _MOST_BATCHES = 8
+#: How to go on after an interrupt, with a --state-dir.
+_RESUME = "run the same command with --resume: it does only what is left"
 _STATUS = {"fail": "red", "unknown": "yellow", "warn": "yellow"}
 
 
@@ -77,15 +79,18 @@ def _findings(run: Run, paint: Painter) -> Iterator[Iterable[str]]:
 
 def _headline(run: Run) -> str:
     source = f" of {run.shown_source}" if run.source else ""
-    looked = sum(host.probed for host in run.hosts)
+    looked = sum(host.probed and host.earlier is None for host in run.hosts)
+    before = sum(host.earlier is not None for host in run.hosts)
+    earlier = f", {before} from an earlier run" if before else ""
     verb = "plan of remove" if run.removing and run.verb == "plan" else run.verb
-    return f"{verb}: {count(len(run.hosts), 'host')}{source}, {looked} probed, {run.seconds:.1f} s"
+    return f"{verb}: {count(len(run.hosts), 'host')}{source}, {looked} probed{earlier}, {run.seconds:.1f} s"
 
 
 def _errors(run: Run, paint: Painter) -> list[str]:
     found: list[str] = []
     if run.error is not None:
-        found += problem(run.error.message, run.error.remedy).rstrip().split("\n")
+        remedy = _RESUME if run.interrupted and run.resumable else run.error.remedy
+        found += problem(run.error.message, remedy).rstrip().split("\n")
     for (outcome, message, remedy), hosts in error_blocks(run).items():
         first, *rest = lines(message, "    ")
         found += [f"{paint('red', outcome.upper())}  {hostlist(hosts)}: {first}", *rest]

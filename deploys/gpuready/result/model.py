@@ -79,6 +79,10 @@ INTERRUPTED = Error(
 )
 #: The same, of a run that finished what had begun on nodes.
 FINISHED = replace(INTERRUPTED, message="interrupted; gpuready finished what had begun on nodes and began nothing else")
+#: The word for a host that status only reads: it may not be a GPU node.
+NOT_COMPARED = "not compared"
+#: A note of a host that --resume or --failed-only left out, because it ended well.
+EARLIER = "done by an earlier run; this one did not connect to it"
 
 
 @dataclass(frozen=True)
@@ -353,6 +357,8 @@ class HostResult(Host):
     @property
     def word(self) -> str:
         """Its outcome for the progress: ``ok``, or ``ok, but 1 check failed``. See :func:`ended`."""
+        if self.outcome == "ok" and self.reason and not self.checks:
+            return NOT_COMPARED
         found = Counter(check.status for check in self.checks if not (check.status == "unknown" and check.advisory))
         bad = next((status for status in ("fail", "unknown") if found[status]), "")
         if not bad or self.outcome not in ("ok", "changed"):
@@ -400,7 +406,7 @@ class HostResult(Host):
 def ended(word: str) -> str:
     """Return the outcome in a host's progress, ``not ok`` for one with bad checks; empty: it is a step."""
     outcome, but, _ = word.partition(", but ")
-    return "" if outcome not in OUTCOMES else "not ok" if but else outcome
+    return "" if outcome not in (*OUTCOMES, NOT_COMPARED) else "not ok" if but else outcome
 
 
 @dataclass(frozen=True)
@@ -665,13 +671,14 @@ class Run(Summary):
         self.unmanaged = [HostResult(h.name, outcome="skipped", notes=list(h.notes), reason=h.reason) for h in found]
         self.conclude()
 
-    def conclude(self) -> None:
-        """An apply that skipped every host has converged nothing: an error, and no success that nobody notices.
+    @property
+    def idle(self) -> bool:
+        """Whether every chosen host was skipped. A shard may have only such hosts."""
+        return bool(self.hosts) and all(host.outcome == "skipped" for host in self.hosts) and self.shard is None
 
-        A shard may have only such hosts.
-        """
-        idle = bool(self.hosts) and all(host.outcome == "skipped" for host in self.hosts) and self.shard is None
-        if self.verb == "apply" and idle and self.error is None:
+    def conclude(self) -> None:
+        """An apply that skipped every host has converged nothing: an error, and no success that nobody notices."""
+        if self.verb == "apply" and self.idle and self.error is None:
             from gpuready.contract.check import DECIDE, UNDECIDED
 
             self.error = Error.of(InventoryError(f"apply did nothing: {UNDECIDED}", remedy=DECIDE))

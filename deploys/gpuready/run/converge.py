@@ -161,7 +161,7 @@ def _load(removing: bool) -> Load:
 
 
 def look(fleet: Fleet, verb: str, read: Read, load: Load, host: Host) -> None:
-    """Connect, read the host's state, compare and judge it."""
+    """Connect, read the host's state, compare it, and judge it unless that is for ``status``."""
     result = fleet.results[host.name]
     fleet.connect(host)
     fleet.progress(host.name, "probe")
@@ -171,7 +171,8 @@ def look(fleet: Fleet, verb: str, read: Read, load: Load, host: Host) -> None:
         compared(result, plan, fleet.allowed, verb=verb, pause=pause)
     if context(host).again and result.outcome in ("ok", "failed"):
         result.outcome = "would_change"  # its operations bring it back into service, and it is examined again
-    _judge(result, plan)
+    if verb != "status":
+        _judge(result, plan)
 
 
 def run_checks(fleet: Fleet, host: Host) -> None:

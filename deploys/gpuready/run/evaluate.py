@@ -19,6 +19,7 @@ from gpuready.contract.permission import permissions
 from gpuready.contract.rollout import NO_SHARE, WHOLE, Member, Share, batches
 from gpuready.inventory.hosts import HostEntry
 from gpuready.model.spec import DrainByKubectl, DrainCommands
+from gpuready.model.state import NodeState
 from gpuready.result.model import CheckResult, ComponentResult, HostResult, Run
 
 #: One result for equal verdicts: most hosts of a fleet have the same hundred, and memory for each adds up.
@@ -50,7 +51,7 @@ def compared(
     if any(each.drains(spec) for each in then.values()):
         now = any(each.drains(spec) for each in permitted.values())
         when = "" if now else ", when its maintenance window opens"
-        run.notes.append(f"the node is drained first, by {_drainer(spec.maintenance.drain)}{when}")
+        run.notes.append(f"the node is drained first, by {_drainer(spec.maintenance.drain, plan.state)}{when}")
     run.components = [
         ComponentResult.of(
             Attempt(each, error=ConvergeError(each.error) if each.error else None),
@@ -64,7 +65,10 @@ def compared(
         run.outcome = "failed" if any(item.error for item in run.components) else "ok"
 
 
-def _drainer(drain: str | DrainCommands | DrainByKubectl) -> str:
+def _drainer(drain: str | DrainCommands | DrainByKubectl, state: NodeState) -> str:
+    """Who drains the node; of Slurm, also what the probe missed there."""
+    if drain == "slurm" and state.slurm is None:
+        return "slurm, but no slurmd runs on this node, or scontrol is missing"
     if isinstance(drain, DrainByKubectl):
         return "kubectl"
     return drain if isinstance(drain, str) else "maintenance.drain.before"

@@ -26,7 +26,7 @@ from gpuready.inventory.hosts import HostEntry
 from gpuready.model.spec import NodeSpec
 from gpuready.result.document import DocumentError, host_document, read_host
 from gpuready.result.exitcode import exit_code
-from gpuready.result.model import Error, HostResult, Run
+from gpuready.result.model import EARLIER, Error, HostResult, Run
 
 FILE = "apply.jsonl"
 #: Exit codes of hosts that need no other attempt because something went wrong there.
@@ -140,7 +140,7 @@ class Journal:
                 result.notes = [
                     *entry.notes,
                     *(f"in an earlier run: {note}" for note in result.notes),
-                    "done by an earlier run; this one did not connect to it",
+                    EARLIER,
                 ]
                 self.earlier[entry.name] = result
                 self._well |= {entry.name} if _ended_well(result) else set()

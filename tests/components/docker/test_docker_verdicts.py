@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 
 from gpuready.catalogue import BY_ID
+from gpuready.components.docker import keys
+from gpuready.components.docker.keys import CONFIG
+from gpuready.contract.component import NotComparable
 from gpuready.model.spec import NodeSpec
-from gpuready.model.state import Docker, NodeState
+from gpuready.model.state import Docker, File, NodeState
 from tests.verdicts import (
     GPU,
     SMOKE,
@@ -24,6 +27,15 @@ from tests.verdicts import (
     skips,
     state,
 )
+
+
+def test_a_file_that_lost_its_keys_does_not_contain_them() -> None:
+    node = state()
+    broken = node.model_copy(
+        update={"files": {**node.files, CONFIG: File(mode=0o644, uid=0, gid=0, mtime=0, text="{")}}
+    )
+    with pytest.raises(NotComparable, match="; gpuready had put keys into it"):
+        keys._legible(broken, {})
 
 
 def smoked(out: str, rc: int = 0, pci: tuple[str, ...] = ()) -> NodeState:

@@ -25,7 +25,7 @@ from gpuready.result.exitcode import exit_code
 from gpuready.result.html import html
 from gpuready.result.human import human
 from gpuready.result.mask import mask_state
-from gpuready.result.model import HostResult, Run
+from gpuready.result.model import HostResult, Run, ended
 from gpuready.result.text import printable
 from gpuready.verbs.status.part import PART
 from gpuready.verbs.status.status import Status, status_of
@@ -230,6 +230,17 @@ def test_of_recorded_states(tmp_path: Path, exits: Exits) -> None:
     assert found["hosts"]["a"]["status"]["record"]["by"] == "ops@ci" and "status" not in found["hosts"]["b"]
     assert found["hosts"]["a"]["status"]["spec_changed"] is False
     assert "changed since" in exits(0, *argv, "--limit", "a", "-e", "memlock=auto").out
+
+
+def test_a_node_that_was_not_compared_is_called_so_everywhere(tmp_path: Path, exits: Exits) -> None:
+    states = tmp_path / "states.json"
+    state = mask_state(node(written()))
+    state["driver"] = {}
+    states.write_text(json.dumps({"schema": "gpuready/result/1", "hosts": {"a": {"state": state}}}))
+    told = exits(0, "status", "-i", "a,", "--state", states).out
+    assert re.search(r"^a  not compared  ", told, re.M) and told.endswith("\n1 node not compared\n")
+    word = HostResult("a", outcome="ok", reason="x").word
+    assert word == ended(word) == "not compared"
 
 
 def test_who_changes_the_node_now_is_read_from_its_locks() -> None:

@@ -205,7 +205,7 @@ def _legible(state: NodeState, ours: dict[str, list[Value]]) -> bool:
     try:
         now = json_document.read(state.files[CONFIG].data if CONFIG in state.files else b"")
     except DaemonJsonError as e:
-        raise unusable(CONFIG, f"{e}; it contains gpuready's keys") from None
+        raise unusable(CONFIG, f"{e}; gpuready had put keys into it") from None
     kept = ledger.kept(state, CONFIG)
     if kept is None:
         if any((says := file_value(now, key)) is not None and says in values for key, values in ours.items()):

@@ -15,11 +15,12 @@ from gpuready.components.repository import apt_sources
 from gpuready.components.repository.key import accepted
 from gpuready.components.repository.openpgp import LIMIT, KeyFileError, certificate
 from gpuready.components.repository.source import source
+from gpuready.components.toolkit.spec import REACH_REPOSITORY
 from gpuready.contract import ledger
 from gpuready.contract.component import Applies, Change, Value, Values
 from gpuready.contract.package_manager import manager, refuse_to_install
 from gpuready.contract.removal import WholeFiles
-from gpuready.model.spec import REACH_REPOSITORY, NodeSpec
+from gpuready.model.spec import NodeSpec
 from gpuready.model.state import File, NodeState
 
 

@@ -14,12 +14,13 @@ from collections.abc import Iterable
 
 from gpuready.base import toml_document
 from gpuready.base.step import Script, Step, Steps
+from gpuready.components.toolkit.spec import REACH_REPOSITORY
 from gpuready.components.toolkit.state import BEFORE, PACKAGES, before
 from gpuready.components.toolkit_config import state as toolkit_config
 from gpuready.contract import ignored_containers
 from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
 from gpuready.contract.package_manager import manager
-from gpuready.model.spec import REACH_REPOSITORY, NodeSpec
+from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Unknown
 
 #: Its predecessors, which do not work beside it.

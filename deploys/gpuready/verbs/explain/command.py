@@ -136,7 +136,10 @@ def _explained(name: str) -> _Answer | None:
     if parts := [*words_of_ours, *filter(None, (about_checks, about_settings))]:
         return _Answer("\n\n".join(parts), tuple(about))
     ours = own.find(name)
-    return _Answer("\n\n".join(map(_message, ours)), ()) if ours else None
+    if ours:
+        return _Answer("\n\n".join(map(_message, ours)), ())
+    named = tuple(id for id in dict.fromkeys(re.findall(r"[\w.-]*\w", key)) if id in BY_ID)
+    return _Answer("\n\n".join(_check(BY_ID[id]) for id in named), named, named) if named else None
 
 
 class GeneralError(UsageError):

@@ -4,6 +4,7 @@ A node overwrites its file, NODE.json, so a place has the newest result of each 
 file is bounded. An unusable file only affects its node, or is skipped with a note.
 """
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,8 @@ _MOST = 10_000_000
 #: Files that are read at the same time.
 _AT_ONCE = 16
 _SUFFIX = ".json"
+#: The name of a file of --history, which begins with its time (:mod:`gpuready.cli.output`).
+_KEPT = re.compile(r"\d{8}T\d{6}Z-.+")
 
 
 class _Unusable(ValueError):
@@ -43,6 +46,8 @@ class _Newest:
 def gathered(where: Directory | Remote, expected: Sequence[str] | None, most: int) -> tuple[Run, dict[str, str]]:
     """One run over all nodes, and the files of no node with the reason. Raises OSError if the place cannot be read.
 
+    Raises DocumentError if it is a place of --history.
+
     ``expected``: the nodes that should report (None: those that did). ``most``: seconds without a result after which a
     node counts as unreachable.
     """
@@ -54,6 +59,10 @@ def gathered(where: Directory | Remote, expected: Sequence[str] | None, most: in
             named[node] = entry
         else:
             skipped[entry.name] = "not the result of a node: its name is not NODE.json"
+    if named and all(map(_KEPT.fullmatch, named)):
+        raise DocumentError(
+            f"{where}: the results of --history, not those of nodes", remedy=f"gpuready history {where}"
+        )
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         results = dict(
             zip(named, pool.map(lambda node: _newest(where, node, named[node], now, most), named), strict=True)

@@ -44,6 +44,7 @@ def command(state: str | None, detailed_exitcode: bool, **given: Any) -> int:
 def _reduce(host: HostResult, entry: HostEntry) -> None:
     """Keep only the status: it names the differences, and no component or check judges them."""
     from gpuready import __version__
+    from gpuready.result.model import NOT_COMPARED
     from gpuready.verbs.status.status import status_of
 
     differs = [item.name for item in host.components if item.diff and not item.blocked]
@@ -55,4 +56,4 @@ def _reduce(host: HostResult, entry: HostEntry) -> None:
         host.parts["status"] = status
         if differs or blocked:
             host.outcome = "would_change"
-        host.notes += [text for text in (status.problem, host.reason and f"not compared: {host.reason}") if text]
+        host.notes += [text for text in (status.problem, host.reason and f"{NOT_COMPARED}: {host.reason}") if text]

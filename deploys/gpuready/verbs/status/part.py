@@ -12,7 +12,7 @@ from gpuready.base.host_list import hostlist
 from gpuready.contract.node_record import Record
 from gpuready.result.facts import HEAD
 from gpuready.result.formats import LISTING_FORMATS
-from gpuready.result.model import Run, VerbPart
+from gpuready.result.model import NOT_COMPARED, Run, VerbPart
 from gpuready.result.text import Painter, columns, count, grouped
 
 _HEAD = ("HOST", "LAST APPLY", "BY", "GPUREADY", "SPEC", "DRIVER", "NOW")
@@ -69,12 +69,14 @@ class StatusPart(VerbPart):
         same = len(found) - differ - left
         words = [f"{count(same, 'node')} {'matches its' if same == 1 else 'match their'} spec"] if same else []
         words += [f"{count(differ, 'node')} {'differs' if differ == 1 else 'differ'}"] if differ else []
-        words += [f"{count(left, 'node')} not compared"] if left else []
+        words += [f"{count(left, 'node')} {NOT_COMPARED}"] if left else []
         return ", ".join(words)
 
     def well(self, run: Run) -> bool:
-        """No node differs."""
-        return not any(each.differs or each.blocked for host in run.hosts if (each := host.parts.get("status")))
+        """No node differs, and each was compared."""
+        return not any(
+            each.differs or each.blocked or each.undecided for host in run.hosts if (each := host.parts.get("status"))
+        )
 
 
 PART = StatusPart(
@@ -112,7 +114,7 @@ def _now(status: Status) -> str:
     busy = [f"being changed by {status.lock}"] if status.lock else []
     busy += [f"running step {status.step}"] if status.step else []
     if status.undecided:
-        return "; ".join([*busy, "not compared"])
+        return "; ".join([*busy, NOT_COMPARED])
     differs = [f"differs: {', '.join(status.differs)}"] if status.differs else []
     differs += [f"blocked: {', '.join(status.blocked)}"] if status.blocked else []
     return "; ".join([*busy, *(differs or ["matches the spec"])])
