@@ -1,5 +1,6 @@
 """Connection settings: host keys are strict, and the time to connect."""
 
+import runpy
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from gpuready.operations.connection import explain, host_data
 from gpuready.operations.knownhosts import Judgement, Status
 from gpuready.operations.ssh import HostKeyRefused
 from tests.command import write_hosts
+from tests.pages import ROOT
 
 
 def test_the_inventory_cannot_make_host_keys_lax(tmp_path: Path) -> None:
@@ -39,3 +41,11 @@ def test_a_relative_known_hosts_is_named_with_its_folder(tmp_path: Path, monkeyp
     assert f"shows and stores it in {tmp_path}/known_hosts (run it in {tmp_path});" in fix("known_hosts", Status.new)
     assert f"(or ssh-keygen -R 'gpu01' -f {tmp_path}/known_hosts)" in fix("known_hosts", Status.changed)
     assert "shows and stores it in /etc/known;" in fix("/etc/known", Status.new)
+
+
+def test_pyinfras_example_takes_an_inventory_of_another_folder(tmp_path: Path) -> None:
+    path = write_hosts(tmp_path, "all: {hosts: {gpu01: {gpuready: {}}}}\n")
+    example = tmp_path / "pyinfra" / "example.py"
+    example.parent.mkdir()
+    example.write_text((ROOT / "inventories/example.py").read_text().replace("example.yaml", f"../{Path(path).name}"))
+    assert [name for name, _ in runpy.run_path(str(example))["hosts"]] == ["gpu01"]
