@@ -4,4 +4,4 @@ from pathlib import Path
 
 from gpuready.pyinfra import hosts as load_hosts
 
-hosts = load_hosts(Path(__file__).with_name("example.yaml"))
+hosts = load_hosts(Path(__file__).parent / "example.yaml")

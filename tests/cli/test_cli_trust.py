@@ -120,6 +120,7 @@ def test_a_changed_key_is_refused_and_replaced_only_when_asked(
     server.key = paramiko.ECDSAKey.generate()
     told = exits(4, "trust", "-i", hosts, "--yes")
     assert "CHANGED" in told.out and "nothing was stored" in told.err and known.read_text() == before
+    assert f"rebuilt: gpuready trust -i {hosts} --limit gpu02 --replace; otherwise" in " ".join(told.err.split())
     assert run(["trust", "-i", hosts, "--yes", "--replace"]) == 0
     assert known.read_text() == before.replace("friend," + server.name, "friend") + server.line
 

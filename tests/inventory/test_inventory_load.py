@@ -184,12 +184,14 @@ def test_unused_variables_may_have_any_value(tmp_path: Path) -> None:
 
 
 ENCRYPTED = "$ANSIBLE_VAULT;1.1;AES256\n6162\n"
+DECRYPT = "--ansible --allow-exec: ansible-inventory decrypts the file"
 
 
 def test_an_encrypted_file_of_secrets_beside_the_others_is_noted(tmp_path: Path) -> None:
     text = "all: {vars: {gpuready: {}}}\ng: {hosts: {a: }}\nk: {hosts: {b: }}"
     a, b = chosen([write(tmp_path, hosts=text, group_vars__g__vault=ENCRYPTED)])
-    assert a.notes == (f"{tmp_path}/group_vars/g/vault.yaml: encrypted with ansible-vault, not read",)
+    note = f"{tmp_path}/group_vars/g/vault.yaml: encrypted with ansible-vault, not read; {DECRYPT}"
+    assert a.notes == (note,)
     assert b.notes == ()
 
 
@@ -207,6 +209,7 @@ def test_a_host_that_only_an_encrypted_file_could_choose_is_skipped(tmp_path: Pa
     (a,) = load([write(tmp_path, hosts=text, group_vars__g=ENCRYPTED)]).skipped
     where = f"{tmp_path}/group_vars/g.yaml"
     assert a.reason == f"no gpuready value in the inventory (not read: {where}, encrypted with ansible-vault)"
+    assert a.remedy.endswith(f"; or {DECRYPT}")
 
 
 def test_gpuready_is_merged_key_by_key(tmp_path: Path) -> None:
@@ -393,7 +396,7 @@ def test_list_without_export_is_noted(tmp_path: Path) -> None:
     ("document", "says"),
     [
         ('{"_meta": {}, "g": {"hosts": ["a"]}}', "_meta.hostvars is missing"),
-        ('{"g": {"hosts": ["a"]}}', "_meta.hostvars is missing"),
+        ('{"g": {"hosts": ["a"]}}', '_meta.hostvars is missing; given null; allowed: "_meta": {"hostvars": {}}, or'),
         (export([], g=A), "_meta.hostvars is missing"),
         (export({}, g={"hosts": ["a b"]}), "not a host name; given 'a b'"),
         (export({}, g={"hosts": [1]}), "not a host name; given 1"),

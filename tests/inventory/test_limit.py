@@ -17,7 +17,7 @@ from gpuready.inventory.groups import Graph
 from gpuready.inventory.hosts import load, read
 from gpuready.inventory.patterns import select
 from gpuready.inventory.yaml_positions import load_text
-from tests.command import Exits
+from tests.command import Exits, write_hosts
 
 CLUSTER = """
 all:
@@ -167,15 +167,23 @@ def test_names_without_their_domain(limit: str, meant: str, cluster: str) -> Non
         load(["a1.x,a1.y,b"], limit=["a1"])
 
 
-@pytest.mark.parametrize("sign", "!&")
-def test_a_sign_without_a_host_is_noted(sign: str, cluster: str) -> None:
+def test_an_intersection_without_a_host_is_noted(cluster: str) -> None:
     notes: list[str] = []
-    inventory = read([cluster])
-    try:
-        assert len(select(inventory, [f"{sign}gpu07"], notes)) == EVERY
-    except InventoryError:
-        assert sign == "&"
-    assert notes == [f"--limit {sign}gpu07 matches no host; did you mean gpu07.hpc.example.com?"]
+    with pytest.raises(InventoryError, match="no host matches"):
+        select(read([cluster]), ["&gpu07"], notes)
+    assert notes == ["--limit &gpu07 matches no host; did you mean gpu07.hpc.example.com?"]
+
+
+def test_an_exclusion_without_a_host_is_an_error(cluster: str, tmp_path: Path) -> None:
+    """Otherwise the host that it means would be changed. A group without hosts is a note."""
+    says = r"--limit !gpu07: no host matches, so none is left out; did you mean gpu07\.hpc\.example\.com\?"
+    with pytest.raises(InventoryError, match=says):
+        load([cluster], limit=["all:!gpu07"])
+    with pytest.raises(InventoryError, match="so none is left out; groups: "):
+        load([cluster], limit=["!zzzzzz"])
+    hosts = write_hosts(tmp_path, "all: {hosts: {a: {gpuready: {}}}, children: {broken: {}}}\n")
+    (entry,) = load([hosts], limit=["!broken"]).chosen
+    assert entry.notes == ("--limit !broken matches no host",)
 
 
 def test_a_position_that_looks_like_a_number_is_noted() -> None:
@@ -292,6 +300,9 @@ TERMS = st.lists(st.builds(term, st.sampled_from(("", "", "", "!", "&")), GLOBS 
 
 
 def meant(terms: list[Term]) -> set[str]:
+    """The hosts; none if an exclusion names none."""
+    if any(each.sign == "!" and not each.hosts and each.text not in GROUPS for each in terms):
+        return set()
     plain = [each.hosts for each in terms if not each.sign]
     hosts = set().union(*plain) if plain else set(GROUPS["all"])
     for each in terms:

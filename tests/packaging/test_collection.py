@@ -78,7 +78,9 @@ def test_the_role_gives_each_host_its_result(ansible: Ansible) -> None:
 
 
 def test_check_mode_plans(ansible: Ansible) -> None:
-    play = {"roles": ["gpuready.node.apply"], "vars": {"gpuready_arguments": ARGUMENTS[:2]}}
+    that = ["not gpuready_host.components_changed", "gpuready_host.components_pending.toolkit == 'check mode'"]
+    check = {"assert": {"that": that}, "when": "inventory_hostname == 'gpu01'"}
+    play = {"roles": ["gpuready.node.apply"], "tasks": [check], "vars": {"gpuready_arguments": ARGUMENTS[:2]}}
     output = ansible.play(play, "--check", "--limit", "!gpu02")
     assert recap(output) == {"gpu01": ("1", "0"), "other": ("0", "0")} and "plan: 1 host" in output, output
 
@@ -239,10 +241,11 @@ def test_the_task_of_the_guide_counts_what_changed(ansible: Ansible) -> None:
     assert recap(ansible.play({"tasks": tasks}, "--limit", "gpu01")) == {"gpu01": ("1", "0")}
 
 
-def test_the_guides_playbooks_are_valid(ansible: Ansible) -> None:
+def test_the_guides_playbooks_are_valid_and_have_hosts(ansible: Ansible) -> None:
     """But for the one whose modules are another collection's: see test_container.py."""
     valid = [text for text in blocks(PAGE, "yml") if "awx.awx." not in text]
     for number, text in enumerate(valid):
         (ansible.folder / f"guide-{number}.yml").write_text(text)
-        ansible("ansible-playbook", "-i", "hosts.yaml", "--syntax-check", f"guide-{number}.yml")
+        words = ("-i", "hosts.yaml", "--syntax-check", "--list-hosts", f"guide-{number}.yml")
+        assert "hosts (0)" not in ansible("ansible-playbook", *words), text
     assert len(valid) == 4

@@ -18,7 +18,7 @@ author: The gpuready authors
 """
 
 EXAMPLES = """
-- hosts: gpu
+- hosts: all
   gather_facts: false
   tasks:
     - name: Converge the GPU nodes
@@ -33,7 +33,7 @@ RETURN = """
 hosts:
   description:
     - By name, what became of each host - C(outcome), C(failed), C(changed), C(message), C(components_changed),
-      C(components_pending) with reasons, and C(checks) with their status.
+      C(components_pending) with reasons, and C(checks) with their status. In check mode, what would change is pending.
     - It is missing if the run could not be done at all, or was interrupted.
   returned: if there was a run
   type: dict

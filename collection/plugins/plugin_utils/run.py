@@ -154,6 +154,8 @@ def _wrong(junit: Path) -> dict[str, list[str]]:
 def _host(host: dict[str, Any], wrong: list[str], planned: bool) -> dict[str, Any]:
     """What a playbook gets of one host. ``wrong``: what makes it fail. ``planned``: a difference counts as a change."""
     pending = {item["name"]: item["pending_reason"] for item in host["components"] if item["pending"]}
+    if planned:
+        pending |= {item["name"]: "check mode" for item in host["components"] if item["diff"] and not item["error"]}
     changed = [item["name"] for item in host["components"] if item["changed"]]
     return {
         "outcome": host["outcome"],

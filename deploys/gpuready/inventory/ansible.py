@@ -191,7 +191,8 @@ class ExportSource(Source):
         hostvars = meta.get("hostvars") if isinstance(meta, dict) else None
         if hostvars is None or not isinstance(hostvars.value, dict):
             where = top["_meta"].where if "_meta" in top else next(iter(top.values())).where
-            self.refuse("_meta.hostvars is missing", where, None, "the output of ansible-inventory --list --export")
+            allowed = '"_meta": {"hostvars": {}}, or the output of ansible-inventory --list --export'
+            self.refuse("_meta.hostvars is missing", where, None, allowed)
             return
         self._note_without_groups(hostvars)
         for host in named:

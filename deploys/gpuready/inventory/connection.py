@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from gpuready.base.errors import SpecError
@@ -115,9 +116,10 @@ def connection(
 
 
 def known_hosts_file(connection: Connection) -> str:
-    """The known_hosts that the inventory names; empty for the user's own."""
+    """The known_hosts that the inventory names, with whole paths; empty for the user's own."""
     lines = [f"{key} {value}" for key, value in connection.options] + (connection.config or "").splitlines()
-    return next((found[1].strip() for line in lines if (found := _KNOWN_HOSTS.match(line))), "")
+    files = next((found[1].split() for line in lines if (found := _KNOWN_HOSTS.match(line))), [])
+    return " ".join(file if file.startswith(("~", "none")) else str(Path(file).absolute()) for file in files)
 
 
 def ignored(variables: Mapping[str, Located]) -> list[str]:

@@ -36,6 +36,7 @@ __all__ = ["Connection", "HostEntry", "Hosts", "NothingChosen", "Skipped", "load
 UNCHOSEN = "no gpuready value in the inventory"
 #: Ansible's usual entry for tasks on the controller. It often stands below a group, or all, that has a gpuready value.
 THIS_MACHINE = "ansible_connection: local; gpuready reaches this machine only as -i @local"
+_DECRYPT = "--ansible --allow-exec: ansible-inventory decrypts the file"
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 MAX_SHOWN = 50
@@ -243,6 +244,8 @@ class _HostLoader:
             if encrypted:
                 reason += f" (not read: {', '.join(map(str, encrypted))}, encrypted with ansible-vault)"
             remedy = self.graph.choose.get(self.graph.hosts[name].where.file, CHOOSE)
+            if encrypted:
+                remedy += f"; or {_DECRYPT}"
             return Skipped(name, reason, tuple(map(str, wrong)), remedy)
         self.errors += wrong
         for where in encrypted:
@@ -315,7 +318,7 @@ class _HostLoader:
             remarks.append(f"ignored: {', '.join(words)}")
         if name in self.graph.groups and self.graph.hosts_of(name) != [name]:
             remarks.append(f"{name} is the name of a host and a group: as in Ansible, the group gets its variables")
-        return remarks + [f"{where}: encrypted with ansible-vault, not read" for where in encrypted]
+        return remarks + [f"{where}: encrypted with ansible-vault, not read; {_DECRYPT}" for where in encrypted]
 
     def _refuse_misspelt(self, layers: tuple[Vars, ...]) -> None:
         """Refuse a misspelt or misplaced ``gpuready``: the host would be skipped, or get only the defaults."""
@@ -356,6 +359,5 @@ def _encrypted(where: Where, names: Sequence[str]) -> SpecError:
     return SpecError(
         f"encrypted with ansible-vault, but its variables apply to {_listed(names)}",
         where=where,
-        allowed="plain text, with secrets in a file of their own (group_vars/NAME/vault.yml); "
-        "or --ansible --allow-exec: ansible-inventory decrypts it",
+        allowed=f"plain text, with secrets in a file of their own (group_vars/NAME/vault.yml); or {_DECRYPT}",
     )

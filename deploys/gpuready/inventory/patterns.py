@@ -3,6 +3,7 @@
 A pattern is a name, a group, a glob or a ``~regex``; ``!`` excludes, ``&`` intersects, ``GROUP[0]`` and ``GROUP[1:3]``
 select by position, ``,`` or ``:`` separate patterns, and ``@FILE`` holds one pattern a line. Source: Ansible's
 documentation, "Patterns: targeting hosts and groups". A pattern without a match is a note; in Ansible it is a warning.
+An exclusion without a match is an error, because the host that it means would be changed; an empty group is a note.
 Unlike Ansible, a range of host names is a pattern, too: ``gpu[03:04]``, or ``gpu[01-03,07]`` as reports print it. Also
 unlike Ansible, a pattern that names nothing is refused: an empty shell variable must not choose every host.
 """
@@ -118,8 +119,12 @@ def _evaluate(graph: Graph, patterns: list[str], notes: list[str]) -> set[str]:
 
 
 def _noted(graph: Graph, pattern: str, notes: list[str]) -> set[str]:
-    """The hosts of one pattern; a note if there are none."""
-    found = [pattern] if pattern in graph.hosts else _match(graph, pattern[1:] if pattern[0] in "!&" else pattern)
+    """The hosts of one pattern; a note if there are none; InventoryError for ``!`` and no group of this name."""
+    name = pattern[1:] if pattern[0] in "!&" else pattern
+    found = [pattern] if pattern in graph.hosts else _match(graph, name)
+    if not found and pattern[0] == "!" and name not in graph.groups:
+        hint = _near(graph, [pattern]) or _there_are(graph)
+        raise InventoryError(f"--limit {pattern}: no host matches, so none is left out{hint}")
     if not found:
         notes.append(f"--limit {pattern} matches no host{_near(graph, [pattern])}")
     return set(found)

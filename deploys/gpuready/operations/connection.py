@@ -24,7 +24,7 @@ from pyinfra.connectors.ssh_util import load_key_with_certificate
 
 from gpuready.base.errors import GpureadyError, UnreachableError
 from gpuready.inventory import own_ssh_config
-from gpuready.inventory.connection import LOCAL
+from gpuready.inventory.connection import LOCAL, known_hosts_file
 from gpuready.inventory.host_names import split_port
 from gpuready.inventory.hosts import Connection, HostEntry
 from gpuready.operations.knownhosts import Status, stored
@@ -114,7 +114,7 @@ def explain(entry: HostEntry, error: Exception) -> UnreachableError:
     if isinstance(error, GpureadyError):
         return UnreachableError(str(error), remedy=error.remedy)
     if refused := next((e for e in _chain(error) if isinstance(e, HostKeyRefused)), None):
-        return _refusal(refused, hop=bool(hops) and refused.name not in (to.address, _known_name(to)))
+        return _refusal(to, refused, hop=bool(hops) and refused.name not in (to.address, _known_name(to)))
     if failure := next((e for e in _chain(error) if isinstance(e, ProxyFailure)), None):
         place = _proxy_place(to)
         return UnreachableError(
@@ -144,19 +144,22 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__context__
 
 
-def _refusal(refused: HostKeyRefused, *, hop: bool) -> UnreachableError:
-    """Say what known_hosts has against the key of a host."""
+def _refusal(to: Connection, refused: HostKeyRefused, *, hop: bool) -> UnreachableError:
+    """Say what known_hosts has against the key of a host. Another folder may have a file of the same name."""
     name, trust = refused.name, f"gpuready trust -i {refused.name + ',' if hop else 'INVENTORY'}"
     where = f"{'the jump host ' if hop else ''}{name}"
     attack = "otherwise this is a possible man-in-the-middle attack"
+    file, here = "" if hop else known_hosts_file(to).partition(" ")[0], Path.cwd()
+    at = f" in {file}" + (f" (run it in {here})" if Path(file).is_relative_to(here) else "") if file else ""
     return {
         Status.new: UnreachableError(
             f"the host key of {where} is not known",
-            remedy=f"{trust} shows and stores it; in CI: --host-keys accept-new",
+            remedy=f"{trust} shows and stores it{at}; in CI: --host-keys accept-new",
         ),
         Status.changed: UnreachableError(
             f"the host key of {where} has changed",
-            remedy=f"if the machine was rebuilt: {trust} --replace (or ssh-keygen -R '{name}'); {attack}",
+            remedy=f"if the machine was rebuilt: {trust} --replace stores the new key{at} "
+            f"(or ssh-keygen -R '{name}'{f' -f {file}' if file else ''}); {attack}",
         ),
         Status.revoked: UnreachableError(
             f"the host key of {where} is marked @revoked in known_hosts",
@@ -164,7 +167,7 @@ def _refusal(refused: HostKeyRefused, *, hop: bool) -> UnreachableError:
         ),
         Status.invalid: UnreachableError(
             f"the host certificate of {where} does not prove its name: {refused.judgement.why}",
-            remedy=f"renew the certificate; {trust} --replace stores the host's own key; {attack}",
+            remedy=f"renew the certificate; {trust} --replace stores the host's own key{at}; {attack}",
         ),
     }[refused.judgement.status]
 
