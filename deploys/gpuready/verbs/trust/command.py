@@ -70,8 +70,8 @@ def command(yes: bool, replace: bool, **given: Any) -> int:
     refused = [o for o in offers if o.judgement is not None and o.judgement.status not in {Status.known, *storable}]
     choice = re.sub(r" --shard \S+", "", found.choice)  # of one host, a shard may have none
     for offer in refused:
-        replace = f"gpuready trust {choice} --limit {shlex.quote(offer.host)} --replace"
-        say(_refusal(offer, replace).rstrip(), err=True)
+        storing = f"gpuready trust {choice} --limit {shlex.quote(offer.host)} --replace"
+        say(_refusal(offer, storing).rstrip(), err=True)
     if wanted and not yes and not sys.stdin.isatty():
         raise UsageError("trust without a terminal needs --yes: no key was stored", remedy=_COMPARE)
     if wanted and not yes and not click.confirm(f"Trust {count(len(wanted), 'key')}?", err=True):
@@ -108,8 +108,8 @@ def _table(offers: Sequence[Offer]) -> list[str]:
     return found
 
 
-def _refusal(offer: Offer, replace: str) -> str:
-    """Why the key is not stored; ``replace`` is the command that would store it."""
+def _refusal(offer: Offer, storing: str) -> str:
+    """Why the key is not stored; ``storing`` is the command that would store it."""
     assert offer.where is not None and offer.judgement is not None
     files = " ".join(map(str, offer.where.known_hosts))
     if offer.judgement.status is Status.revoked:
@@ -117,11 +117,11 @@ def _refusal(offer: Offer, replace: str) -> str:
     if offer.judgement.status is Status.invalid:
         return problem(
             f"{offer.host}: the certificate of {offer.where.name} does not prove its name: {offer.judgement.why}",
-            f"renew the certificate; or {replace} stores the host's own key",
+            f"renew the certificate; or {storing} stores the host's own key",
         )
     return problem(
         f"{offer.host}: the key of {offer.where.name} does not match {files}; nothing was stored",
-        f"if the machine was rebuilt: {replace}; otherwise this is a possible man-in-the-middle attack",
+        f"if the machine was rebuilt: {storing}; otherwise this is a possible man-in-the-middle attack",
     )
 
 
