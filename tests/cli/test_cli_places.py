@@ -122,7 +122,7 @@ def test_all_results_of_a_place_are_one(tmp_path: Path, exits: Exits) -> None:
     assert (found["verb"], outcomes(found)) == ("apply", {"gpu01": "ok", "gpu02": "changed"})
     assert f"apply: 2 hosts of {place}, 2 probed" in exits(0, "report", place).out
 
-    error = Error("converge", "no disk", exit_code=77)
+    error = Error("converge", "no disk", exit_code=5)
     put(place, {"gpu03": ran("failed", error=error)})
     found = exits(1, "report", f"file://{place}", "--output", "json").document
     assert outcomes(found) == {"gpu01": "ok", "gpu02": "changed", "gpu03": "failed"}

@@ -46,6 +46,11 @@ USAGE: tuple[tuple[list[str], str], ...] = (
     (["plan", "surplus", "-i", "HOSTS"], "surplus"),
     (["plan", "gpu01"], "did you mean: gpuready plan -i gpu01,"),
     (["plan", "-i", "hosts.yaml", "gpu01"], "did you mean: gpuready plan -i hosts.yaml --limit gpu01"),
+    (["plan", "-i", "hosts.yaml", "10.0.0.7"], "did you mean: gpuready plan -i hosts.yaml --limit 10.0.0.7"),
+    (
+        ["plan", "-i", "hosts.yaml", "g1.example.com"],
+        "did you mean: gpuready plan -i hosts.yaml --limit g1.example.com",
+    ),
     (["plan", "hosts.yaml"], "did you mean: gpuready plan -i hosts.yaml"),
     (["verify", "-i", "a b.yaml", "c.yaml", "d.yaml"], "gpuready verify -i 'a b.yaml' -i c.yaml -i d.yaml"),
     (["nccl", "hosts.yaml"], "did you mean: gpuready nccl -i hosts.yaml"),

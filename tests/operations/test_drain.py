@@ -23,6 +23,7 @@ echo "$*" >>"$BOOK"
 case "$1" in
   get) case "$5" in *managedFields*) printf '%s' "$OURS" ;; *) printf '%s' "$CORDONED" ;; esac; exit 0 ;;
   drain) ;;
+  patch) [ ! -e "$BOOK.lost" ] || { rm "$BOOK.lost"; echo 'error: unexpected EOF' >&2; exit 1; }; exit 0 ;;
   *) exit 0 ;;
 esac
 """
@@ -234,3 +235,9 @@ def test_a_node_that_cannot_be_given_back_is_said_to_be_drained(controller: Cont
 def test_no_kubectl(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     assert controller.drain("") == "kubectl is not installed on this machine"
+
+
+def test_a_cordon_whose_answer_is_lost_is_taken_back(controller: Controller) -> None:
+    (controller.folder / "book.lost").touch()
+    assert "unexpected EOF" in controller.drain(PODS + DONE)
+    assert controller.patches() == [AWAY, BACK] and not controller.calls("drain")

@@ -8,7 +8,7 @@ import pytest
 from gpuready.base.errors import Where
 from gpuready.inventory.hosts import Connection, HostEntry
 from gpuready.model.spec import NodeSpec
-from gpuready.result.model import CheckResult, HostResult
+from gpuready.result.model import CheckResult, ComponentResult, HostResult, Run
 from gpuready.run.journal import Journal
 
 NOTE = "known_hosts comes from the inventory"
@@ -40,7 +40,7 @@ def test_a_host_with_an_open_check_is_done_again(begun: bool, status: str, again
     journal = Journal(ended(tmp_path, begun, status=status), [entry()], None, resume=True)
     assert [each.name for each in journal.entries] == ["gpu01"] and not journal.earlier
     assert journal.again == ({"gpu01"} if again else frozenset())
-    assert any("did not end well there" in note for note in journal.entries[0].notes) == again
+    assert any("did not end well" in note for note in journal.entries[0].notes) == again
 
 
 @pytest.mark.parametrize("of", [{}, {"status": "warn"}, {"status": "unknown", "advisory": True}])
@@ -59,3 +59,32 @@ def test_a_host_whose_checks_are_judged_is_skipped_and_its_notes_are_old(of: dic
 )
 def test_maintenance_says_when_and_not_what(spec: dict[str, object], left: bool, tmp_path: Path) -> None:
     assert bool(Journal(ended(tmp_path), [entry(**spec)], None, resume=True).entries) == left
+
+
+def test_what_is_left_is_said(tmp_path: Path) -> None:
+    """Also a host with an open check, and one that --failed-only does not choose."""
+    for n, (outcome, failed_only, says) in enumerate(
+        [
+            ("ok", False, ""),
+            ("skipped", False, ""),
+            ("pending", False, "the same command with --resume"),
+            ("failed", True, "the same command with --resume instead of --failed-only"),
+        ]
+    ):
+        journal = Journal(tmp_path / str(n), [entry()], None, failed_only=failed_only)
+        run = Run("apply", [] if failed_only else [HostResult("gpu01", outcome=outcome, probed=True)])
+        for host in run.hosts:
+            journal.end(host)
+        journal.complete(run)
+        assert run.for_the_rest == says, outcome
+
+
+def test_a_node_that_was_not_changed_is_not_called_changed(tmp_path: Path) -> None:
+    for n, changed in enumerate((False, True)):
+        journal = Journal(tmp_path / str(n), [entry()], None)
+        journal.begin(["gpu01"])
+        docker = ComponentResult("docker", applies=True, changed=changed)
+        journal.end(HostResult("gpu01", outcome="pending", probed=True, components=[docker]))
+        copy = shutil.copytree(tmp_path / str(n), tmp_path / f"copy{n}")
+        (left,) = Journal(copy, [entry()], None, resume=True).entries
+        assert ("an earlier run changed this node" in left.notes[-1]) == changed, left.notes

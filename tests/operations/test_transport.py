@@ -337,7 +337,7 @@ def test_a_session_is_one_channel_with_limits(far: Mock) -> None:
         with Session(far, "true", "test"):
             pass
     tunnel_of(far).allow.assert_called_once_with(transport.ANSWER, 120)
-    tunnel_of(far).open_session.assert_called_once_with(timeout=transport.OPENING)
+    tunnel_of(far).open_session.assert_called_once_with(timeout=120)
     (command,), _ = tunnel_of(far).open_session.return_value.exec_command.call_args
     assert command.startswith("sh -c 'LC_ALL=C; ") and "exec sudo -n -H sh -c" in command
 

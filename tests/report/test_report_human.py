@@ -83,19 +83,27 @@ def test_the_next_command_has_the_options_of_this_one_and_no_mask() -> None:
     assert "next:" not in human(made, 0)
 
 
-@pytest.mark.parametrize(("reason", "says"), [("until idle: x", ""), (f"{FOR_WINDOW} Sat", ", when the maintenance")])
-def test_batches_of_a_closed_window_say_so(reason: str, says: str) -> None:
+@pytest.mark.parametrize(
+    ("reasons", "says"),
+    [
+        (("until idle: x", ""), ""),
+        ((f"{FOR_WINDOW} Sat", f"{FOR_WINDOW} Sun"), ", when the maintenance window opens"),
+        (("", f"{FOR_WINDOW} Sat"), "; some wait until their maintenance window opens"),
+    ],
+)
+def test_batches_of_a_closed_window_say_so(reasons: tuple[str, str], says: str) -> None:
     made = run("plan", differing("gpu01"), differing("gpu02"))
     made.batches = [("gpu01",), ("gpu02",)]
-    made.hosts[1].components[0].pending_reason = reason
+    for each, reason in zip(made.hosts, reasons, strict=True):
+        each.components[0].pending_reason = reason
     (line,) = [line for line in human(made, 0).splitlines() if line.startswith("in 2 batches")]
-    assert line == "in 2 batches, one after another" + (f"{says} window opens" if says else "")
+    assert line == f"in 2 batches, one after another{says}"
 
 
 def test_with_a_state_directory_the_rest_is_for_resume() -> None:
     made = sample("failed")
     assert "--resume" not in human(made, 1)
-    made.resumable = True
+    made.for_the_rest = "the same command with --resume"
     told = human(made, 1)
     assert "\nagain:   the same command with --resume\n" in told and "--limit" not in told
 
@@ -103,7 +111,7 @@ def test_with_a_state_directory_the_rest_is_for_resume() -> None:
 def test_an_interrupted_run_with_a_state_directory_has_one_way_on() -> None:
     made = run("apply", host("gpu01", "not_attempted"), interrupted=True)
     assert "fix:     run the same command again: it" in human(made, 130)
-    made.resumable = True
+    made.for_the_rest = "the same command with --resume"
     told = human(made, 130)
     assert "fix:     run the same command with --resume: it" in told and "same command again" not in told
 

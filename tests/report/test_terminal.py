@@ -151,7 +151,7 @@ def test_colours_are_ours_alone() -> None:
     assert one_line("a\nOK") == "a\\nOK"
 
 
-#: Who may write to the standard streams: the module of the sinks' users, the one that draws, the schema's own script.
+#: Who may write to the standard streams: the module of the sinks' users, the one that draws, the scripts of their own.
 WRITERS = {
     "base/https.py",
     "cli/output.py",
@@ -159,6 +159,7 @@ WRITERS = {
     "cli/sink.py",
     "cli/main.py",
     "model/schema.py",
+    "network/in_container.py",
     "pyinfra.py",
 }
 

@@ -48,7 +48,6 @@ def online(wanted: Request, *, verb: str = "", passive: bool = False, using: Wor
 def _finished(run: Run, wanted: Request) -> Run:
     if wanted.journal is not None:
         wanted.journal.complete(run)
-        run.resumable = True
     run.removing = wanted.verb == "remove"
     return wanted.complete(run)
 

@@ -115,8 +115,10 @@ class HostVerb(Verb):
         rest = super().parse_args(ctx, args)
         if rest and not ctx.resilient_parsing:
             words = [str(ctx.params[str(each.name)]) for each in self.params if isinstance(each, click.Argument)]
-            files = [*ctx.params["inventory"], *(name for name in rest if Path(name).suffix)]
-            hosts = [name for name in rest if not Path(name).suffix]
+            from gpuready.inventory.sources import names_a_host  # only for this error
+
+            hosts = [name for name in rest if names_a_host(name)]
+            files = [*ctx.params["inventory"], *(name for name in rest if name not in hosts)]
             words += [word for name in files for word in ("-i", name)]
             words += [word for name in hosts for word in (("--limit", name) if files else ("-i", f"{name},"))]
             meant = f"{ctx.command_path} {shlex.join(words)}"

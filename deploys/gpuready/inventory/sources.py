@@ -75,11 +75,17 @@ def read_source(source: str, graph: Graph, errors: list[SpecError], *, allow_exe
     elif "," in source or "@" in source or _is_address(source):
         _read_host_list(source, graph, errors)
     else:
-        is_name = is_host(source) and not source.endswith(_NAMES_OF_FILES)
+        is_name = names_a_host(source)
         hint = f"a file, or hosts with a comma: -i {source}," if is_name else "a file that exists"
         beside = f"check the path{_beside(source)}; gpuready init writes an inventory"
         remedy = f"for a host of an inventory: -i FILE --limit {source}" if is_name else beside
         raise InventoryError(f"{source or repr(source)}: no such inventory; -i takes {hint}", remedy=remedy)
+
+
+def names_a_host(text: str) -> bool:
+    """Whether it is rather the name or address of a host than of a file."""
+    is_name = is_host(text) and not text.endswith(_NAMES_OF_FILES) and not Path(text).exists()
+    return is_name or _is_address(text)
 
 
 def _beside(source: str) -> str:

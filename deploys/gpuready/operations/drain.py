@@ -101,9 +101,10 @@ class Kubectl(PyinfraCommand):
         return True
 
     def _drain(self, host: Host) -> None:
-        if self._get("{.spec.unschedulable}") != "true":
-            self._patch("drained", unschedulable=True)
+        cordoned = self._get("{.spec.unschedulable}") == "true"
         try:
+            if not cordoned:
+                self._patch("drained", unschedulable=True)  # it may do so although its answer is lost
             self._evict(host)
         except Pending as e:
             try:

@@ -47,7 +47,7 @@ def hold(host: Host, patience: float = 0) -> None:
     while True:
         session = Session(host, script, "lock")
         try:
-            answer = session.listen("free", "held", limit=_ANSWER)
+            answer = session.listen("free", "held", limit=max(_ANSWER, context(host).probe_timeout))
         except BaseException:
             session.close()
             raise

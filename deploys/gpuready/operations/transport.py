@@ -35,7 +35,7 @@ from gpuready.operations.ssh import BoundedTransport, transport_of
 BECOME = "gpuready_become"
 #: Limits of an exec's output: bytes and lines on stdout, bytes on stderr, and bytes of stderr that are kept.
 ANSWER, LINES, ERRORS, COMPLAINT = 16 << 20, 50_000, 1 << 20, 1 << 16
-#: Seconds within which a session must start, and within which it must end after its answer is complete.
+#: Seconds within which a session must start, if --probe-timeout is not longer, and end after its answer is complete.
 OPENING, LINGER = 30, 5
 _CHUNK = 1 << 16
 _AGAIN = "check the network, then run again"
@@ -131,14 +131,15 @@ class Session:
         asking = self._password is not None
         root = _ROOT.replace("{how}", _ASKING.format(prompt=self._prompt) if asking else "-n")
         first = _READY.format(ready=ready) if asking else ""
-        with self._bounded(OPENING):
-            self._stream = self._open(["sh", "-c", root, first + _SCRIPT.format(size=len(body))])
+        opening = max(OPENING, context(host).probe_timeout)  # of an overloaded node, all is slow
+        with self._bounded(opening):
+            self._stream = self._open(["sh", "-c", root, first + _SCRIPT.format(size=len(body))], opening)
         self._drain = gevent.spawn(self._read_stderr)
         try:
             if asking:
-                self.hear("", limit=OPENING, nonce=ready)  # meanwhile, _read_stderr answers sudo's prompt
+                self.hear("", limit=opening, nonce=ready)  # meanwhile, _read_stderr answers sudo's prompt
                 self._password = None
-            self.send(body, OPENING)
+            self.send(body, opening)
         except BaseException:
             self.close()
             raise
@@ -225,7 +226,7 @@ class Session:
             self._closed = True
             tell(self._host, self._name, self._began, self._sent, self._read + self._errors)
 
-    def _open(self, words: list[str]) -> Channel | _Local:
+    def _open(self, words: list[str], limit: float) -> Channel | _Local:
         if isinstance(self._host.connector, LocalConnector):
             return _Local(words)
         client = getattr(self._host.connector, "client", None)
@@ -238,7 +239,7 @@ class Session:
             transport.allow(ANSWER, context(self._host).probe_timeout)
         refused = "a session"
         try:
-            channel: Channel = transport.open_session(timeout=OPENING)
+            channel: Channel = transport.open_session(timeout=limit)
             refused = "to run a command"
             channel.exec_command(shlex.join(words))
         except SSHException as e:

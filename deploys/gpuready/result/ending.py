@@ -82,12 +82,14 @@ def host_counts(run: Run, host: HostResult) -> str:
 def next_lines(run: Run) -> list[str]:
     """Return the command that follows, and the hosts to repeat it on, uncut, for copying."""
     bad = [host.name for host in run.hosts if host_style(run, host) == "red"]
-    if run.resumable and (bad or any(host.outcome == "pending" for host in run.hosts)):
-        return ["again:   the same command with --resume"]
+    if run.for_the_rest:
+        return [f"again:   {run.for_the_rest}"]
     if run.recorded or run.interrupted or not run.choice:
         return []
     following = ""
-    if run.verb == "plan" and any(host.outcome == "would_change" for host in run.hosts):
+    if not run.part.of_spec:  # such as a dry run of rdma attach
+        pass
+    elif run.verb == "plan" and any(host.outcome == "would_change" for host in run.hosts):
         following = "remove" if run.removing else "apply"
     elif run.verb == "apply" and any(host.outcome == "changed" for host in run.hosts):
         following = "verify"

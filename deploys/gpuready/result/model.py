@@ -588,8 +588,8 @@ class Run(Summary):
     ``diff_shown``: a person has seen the differences. ``removing``: away from the spec (``remove``, and its dry run).
     ``selected``: the components that were chosen (None: all). ``recorded``: it is of recorded states, not of nodes as
     they are. ``choice``: the options that chose the hosts, as shell words, without ``limit``, the values of
-    --limit; empty if no command line did. ``verbose``: text also counts the execs. ``resumable``: --resume does the
-    rest.
+    --limit; empty if no command line did. ``verbose``: text also counts the execs. ``for_the_rest``: what to run
+    for hosts that are not done; empty: none are left, or there is no --state-dir.
     """
 
     verb: str
@@ -605,7 +605,7 @@ class Run(Summary):
     choice: str = ""
     limit: tuple[str, ...] = ()
     verbose: bool = False
-    resumable: bool = False
+    for_the_rest: str = ""
 
     @property
     def level(self) -> LevelName | None:

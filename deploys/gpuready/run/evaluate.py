@@ -49,7 +49,9 @@ def compared(
     then = permissions(plan, allowed, None) if verb == "plan" and spec.maintenance.window else permitted
     run.disturbed = any(each.disruptive for each in then.values())
     if any(each.drains(spec) for each in then.values()):
-        run.notes.append(f"the node is drained first, by {_drainer(spec.maintenance.drain, plan.state)}")
+        now = any(each.drains(spec) for each in permitted.values())
+        when = "" if now else ", when its maintenance window opens"
+        run.notes.append(f"the node is drained first, by {_drainer(spec.maintenance.drain, plan.state)}{when}")
     run.components = [
         ComponentResult.of(
             Attempt(each, error=ConvergeError(each.error) if each.error else None),

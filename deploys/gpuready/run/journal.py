@@ -87,6 +87,8 @@ class Journal:
         self.trouble = ""
         """Why a line could not be written."""
         self.earlier: dict[str, HostResult] = {}
+        self._well = set[str]()
+        self._again = f"the same command with --resume{' instead of --failed-only' if failed_only else ''}"
         try:
             self._lock(folder)
             found = _read(self._path)
@@ -121,12 +123,14 @@ class Journal:
     def _rest(self, entry: HostEntry, before: Entry | None, *, resume: bool, failed_only: bool) -> HostEntry | None:
         """Return the host, with notes, if it is left to do. Else store what it was, and return None."""
         notes: list[str] = []
+        result = read_host(entry.name, before.result) if before is not None and before.result is not None else None
         if before is not None and before.begun:
-            how = "changed this node, but did not end well there" if before.result else "did not finish this node"
+            changed_it = result is not None and any(item.changed for item in result.components)
+            how = "did not finish this node" if result is None else "did not end well on this node"
+            how = "changed this node, but did not end well there" if changed_it else how
             notes = [f"an earlier run {how}; {_AGAIN}"]
         if before is not None and (resume or failed_only):
             changed = before.asked.changed(self._asked[entry.name])
-            result = read_host(entry.name, before.result) if before.result is not None else None
             failed = result is None or exit_code(Run("apply", [result])) not in _NOT_FAILED
             if failed_only and not failed and changed:
                 self._leave_out(entry, f"{changed} changed since {before.time}; --resume does it")
@@ -139,6 +143,7 @@ class Journal:
                     EARLIER,
                 ]
                 self.earlier[entry.name] = result
+                self._well |= {entry.name} if _ended_well(result) else set()
                 return None
             if changed:
                 notes.append(f"done anew: {changed} changed since an earlier run")
@@ -154,6 +159,8 @@ class Journal:
         """Add the hosts that were done earlier to the result, in the order of the inventory."""
         by_name = {host.name: host for host in run.hosts} | self.earlier
         run.hosts = [by_name[name] for name in self._names]
+        if any(host.outcome != "skipped" and host.name not in self._well for host in run.hosts):
+            run.for_the_rest = self._again
         if self.trouble and run.error is None:
             run.error = Error.of(OutputError(self.trouble, remedy="free disk space, then run again with --resume"))
 
@@ -166,7 +173,9 @@ class Journal:
         """Write what became of a host, unless its turn is still to come. Notes from before the run are left out."""
         if host.outcome in ("would_change", "not_attempted"):
             return
-        begun = host.name in self.again and not _ended_well(host)
+        well = _ended_well(host)
+        self._well |= {host.name} if well else set()
+        begun = host.name in self.again and not well
         entry = Entry(host=host.name, time=_now(), asked=self._asked[host.name], begun=begun)
         seen = [note for note in host.notes if note not in self._known[host.name]]
         self._write([entry.model_copy(update={"result": host_document(replace(host, notes=seen))})])

@@ -53,6 +53,8 @@ def command(
     if state is not None:
         raise UsageError("apply does not accept --state: it must read the nodes that it changes",
                          remedy="gpuready plan --state FILE shows what a recorded node would need")  # fmt: skip
+    if resume and failed_only:
+        raise UsageError("--resume and --failed-only contradict each other", remedy="--resume does what both would do")
     if (resume or failed_only) and not state_dir:
         option = "--resume" if resume else "--failed-only"
         raise UsageError(f"{option} needs --state-dir", remedy="name the --state-dir of the earlier run")
