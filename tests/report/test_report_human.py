@@ -111,7 +111,7 @@ def test_with_a_state_directory_the_rest_is_for_resume() -> None:
 def test_an_interrupted_run_with_a_state_directory_has_one_way_on() -> None:
     made = run("apply", host("gpu01", "not_attempted"), interrupted=True)
     assert "fix:     run the same command again: it" in human(made, 130)
-    made.resumable = True
+    made.for_the_rest = "the same command with --resume"
     told = human(made, 130)
     assert "fix:     run the same command with --resume: it" in told and "same command again" not in told
 

@@ -40,7 +40,7 @@ def host_word(run: Run, host: HostResult) -> str:
     word = "declined" if run.refused_by_user and host.outcome == "pending" else _OUTCOMES[host.outcome][0]
     if failing := run.part.failing(host):
         return failing
-    if run.verb == "status" and host.outcome == "ok" and host.reason:
+    if host.outcome == "ok" and host.reason and not run.part.judges:
         return NOT_COMPARED
     if run.verb != "plan" and host.outcome == "would_change":
         return "differs"

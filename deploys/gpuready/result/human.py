@@ -35,8 +35,6 @@ CLASSES = {
 }
 _COLORS = {"changed": "green", "failed": "red", "blocked": "red", "not changed": "red"}
 _MOST_BATCHES = 8
-#: How to go on after an interrupt, with a --state-dir.
-_RESUME = "run the same command with --resume: it does only what is left"
 _STATUS = {"fail": "red", "unknown": "yellow", "warn": "yellow"}
 
 
@@ -89,7 +87,8 @@ def _headline(run: Run) -> str:
 def _errors(run: Run, paint: Painter) -> list[str]:
     found: list[str] = []
     if run.error is not None:
-        remedy = _RESUME if run.interrupted and run.resumable else run.error.remedy
+        resumes = run.interrupted and run.for_the_rest
+        remedy = f"run {run.for_the_rest}: it does only what is left" if resumes else run.error.remedy
         found += problem(run.error.message, remedy).rstrip().split("\n")
     for (outcome, message, remedy), hosts in error_blocks(run).items():
         first, *rest = lines(message, "    ")

@@ -19,7 +19,6 @@ from gpuready.contract.permission import permissions
 from gpuready.contract.rollout import NO_SHARE, WHOLE, Member, Share, batches
 from gpuready.inventory.hosts import HostEntry
 from gpuready.model.spec import DrainByKubectl, DrainCommands
-from gpuready.model.state import NodeState
 from gpuready.result.model import CheckResult, ComponentResult, HostResult, Run
 
 #: One result for equal verdicts: most hosts of a fleet have the same hundred, and memory for each adds up.
@@ -51,7 +50,9 @@ def compared(
     if any(each.drains(spec) for each in then.values()):
         now = any(each.drains(spec) for each in permitted.values())
         when = "" if now else ", when its maintenance window opens"
-        run.notes.append(f"the node is drained first, by {_drainer(spec.maintenance.drain, plan.state)}{when}")
+        lacks = spec.maintenance.drain == "slurm" and plan.state.slurm is None
+        missing = ", but no slurmd runs on this node, or scontrol is missing" if lacks else ""
+        run.notes.append(f"the node is drained first, by {_drainer(spec.maintenance.drain)}{when}{missing}")
     run.components = [
         ComponentResult.of(
             Attempt(each, error=ConvergeError(each.error) if each.error else None),
@@ -65,19 +66,15 @@ def compared(
         run.outcome = "failed" if any(item.error for item in run.components) else "ok"
 
 
-def _drainer(drain: str | DrainCommands | DrainByKubectl, state: NodeState) -> str:
-    """Who drains the node; of Slurm, also what the probe missed there."""
-    if drain == "slurm" and state.slurm is None:
-        return "slurm, but no slurmd runs on this node, or scontrol is missing"
+def _drainer(drain: str | DrainCommands | DrainByKubectl) -> str:
     if isinstance(drain, DrainByKubectl):
         return "kubectl"
     return drain if isinstance(drain, str) else "maintenance.drain.before"
 
 
 def judged(run: HostResult, plan: Plan, pause: Callable[[], None] = lambda: None) -> None:
-    """Fill in the checks of ``run.state``, if there are any (:attr:`Plan.judges`), and what hosts are compared by."""
+    """Fill in the checks of ``run.state``, if there are any (:attr:`Plan.judges`)."""
     from gpuready.catalogue import CATALOGUE  # a run that reaches no host does not need it
-    from gpuready.gpu import imex
 
     assert run.state is not None
     if plan.judges and run.outcome != "skipped":
@@ -93,7 +90,6 @@ def judged(run: HostResult, plan: Plan, pause: Callable[[], None] = lambda: None
             pause=pause,
         )
         run.checks = list(map(_result, verdicts))
-        run.member = imex.member(plan.spec, run.state)
 
 
 def attempted(run: HostResult, attempts: Mapping[str, Attempt]) -> None:
