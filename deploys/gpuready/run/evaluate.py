@@ -73,8 +73,9 @@ def _drainer(drain: str | DrainCommands | DrainByKubectl) -> str:
 
 
 def judged(run: HostResult, plan: Plan, pause: Callable[[], None] = lambda: None) -> None:
-    """Fill in the checks of ``run.state``, if there are any (:attr:`Plan.judges`)."""
+    """Fill in the checks of ``run.state``, if there are any (:attr:`Plan.judges`), and what hosts are compared by."""
     from gpuready.catalogue import CATALOGUE  # a run that reaches no host does not need it
+    from gpuready.gpu import imex
 
     assert run.state is not None
     if plan.judges and run.outcome != "skipped":
@@ -90,6 +91,7 @@ def judged(run: HostResult, plan: Plan, pause: Callable[[], None] = lambda: None
             pause=pause,
         )
         run.checks = list(map(_result, verdicts))
+        run.member = imex.member(plan.spec, run.state)
 
 
 def attempted(run: HostResult, attempts: Mapping[str, Attempt]) -> None:
