@@ -153,8 +153,24 @@ def test_the_time_to_start_grows_with_the_ranks() -> None:
     for gpus, start in ((0, 150), (8, 152)):
         for part in parts(gpus):
             given = dict(zip(part.command.arguments[::2], part.command.arguments[1::2], strict=True))
-            assert (int(given["--start"]), part.command.limit) == (start, start + 30 + 4)
+            assert (int(given["--connect"]), part.command.limit) == (start, start + 30 + 4)
     assert job_start(16_384) > 10 * job_start(1)
+
+
+#: Options of torchrun (torch/distributed/run.py of PyTorch 2.11) that take a value, or are long.
+TORCHRUN = """
+    duplicate-stderr-filters duplicate-stdout-filters event-log-handler local-addr local-ranks-filter log-dir logs-specs
+    master-addr master-port max-restarts module monitor-interval nnodes no-python node-rank nproc-per-node numa-binding
+    rdzv-backend rdzv-conf rdzv-endpoint rdzv-id redirects role run-path signals-to-handle standalone start-method tee
+    virtual-local-rank
+"""
+
+
+def test_no_option_of_the_script_is_short_for_one_of_torchrun() -> None:
+    """Python before 3.12.7 looks for options also behind the script, and refuses what is short for two."""
+    scripts = [part.command.arguments for part in parts(8)] + [("--seconds", "5")]
+    for option in {word[2:] for arguments in scripts for word in arguments if word.startswith("--")}:
+        assert not [each for each in TORCHRUN.split() if each.startswith(option)], option
 
 
 def test_eight_gpus_of_one_host_have_the_limit_of_their_model() -> None:
@@ -410,4 +426,12 @@ def test_the_script_is_python_and_gets_what_it_asks_for() -> None:
     options = Scope().arguments(5, True, 150)[::2]
     assert all(f'"{option}"' in script for option in options) and len(options) == 7
     # The ranks find each other before a rank that does not start is killed.
-    assert "watched(args.start, " in script and "timeout=timedelta(seconds=0.8 * args.start)" in script
+    assert "watched(args.connect, " in script and "timeout=timedelta(seconds=0.8 * args.connect)" in script
+
+
+def test_a_fault_of_all_hosts_is_none_of_one_host() -> None:
+    names = ("n0", "n1", "n2")
+    found = find(
+        names, dict.fromkeys(names, 8), lambda groups: [Outcome("fail", "no option --x", fault="failed")] * len(groups)
+    )
+    assert not found.named and not found.cleared and "every host fails by itself" in found.summary

@@ -122,7 +122,7 @@ class Scope:
             "--most": min(self.most, _MOST_GLOO) if gloo else self.most,
             "--factor": _FACTOR,
             "--seconds": seconds,
-            "--start": start,
+            "--connect": start,
             "--timeout": 10 + 2 * seconds,
         }
         return tuple(str(word) for item in options.items() for word in item)
@@ -312,7 +312,10 @@ def find(hosts: Group, gpus: Mapping[str, int], test: Trials, racks: Mapping[str
     rounds(trials, lambda group: (group, ()))
     bad, cleared = named(trials), tuple(host for host in hosts if host in good(trials))
     cards: Group = ()
-    if bad:
+    if len(bad) == len(hosts):
+        bad = ()
+        summary = "every host fails by itself, so look for what they share: PyTorch, the driver, the spec"
+    elif bad:
         summary = f"{hostlist(bad)}: the fault is here; {hostlist(cleared) or 'no other host'} passed without"
         if gpus[bad[0]] > 1:
             every = tuple(map(str, range(gpus[bad[0]])))
