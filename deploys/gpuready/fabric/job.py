@@ -166,6 +166,7 @@ def complaint(answer: Answer) -> str:
         return "torchrun did not end in time, and was stopped"
     said = [error or signal for error, signal in _ERROR.findall(answer.text)]
     found = [each for each in said if "ChildFailedError" not in each]  # torchrun's word for what a rank said before
+    found = [each for each in found if "(SIGTERM)" not in each] or found  # it ends the other ranks of the host so
     if not found and answer.rc == 137:
         return "torchrun was killed: it did not end in time, or memory ran out (dmesg)"
     return brief(found[-1] if found else f"{figures.complaint(answer.text)} (exit {answer.rc})".strip())
