@@ -8,6 +8,7 @@ from unittest.mock import Mock
 import pytest
 import yaml
 
+from gpuready.base.documents import MOST_TOML_VALUES
 from gpuready.catalogue import BY_ID
 from gpuready.gpu.thresholds import load
 from gpuready.messages import codes, entry
@@ -40,6 +41,12 @@ def test_the_table_is_whole() -> None:
             assert len(plain(pattern)[0]) >= 4, message.title
             assert not re.search(r"(?<!\\)[*+]|\{[0-9]*,\}", pattern), message.title
             assert re.sub(r"\\[A-Z]", "", pattern).lower() == re.sub(r"\\[A-Z]", "", pattern)
+
+
+def test_a_file_of_messages_has_room() -> None:
+    """A file near the limit of TOML documents is to be split by subject, before one message more breaks explain."""
+    for path in entry.DATA.glob("*.toml"):
+        assert sum(map(path.read_text("utf-8").count, "[,={")) < 0.95 * MOST_TOML_VALUES, path.name
 
 
 @pytest.mark.parametrize(
