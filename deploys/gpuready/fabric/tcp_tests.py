@@ -49,7 +49,7 @@ for size; do
 done"""
 #: $0: address, $1: our own address, $2: seconds, $PORT. Between two tests, the server closes its port and opens it
 #: again. A connection that comes in this moment, which takes seconds on a loaded node, is reset or told that the server
-#: is busy, and tried again.
+#: is busy, and tried again. With -J, iperf3 ends with 0 also after an error in the middle of a test.
 BANDWIDTH_SCRIPT = f"""run() {{
   iperf3 -c "$0" -B "$1" -t "$2" -P "$streams" -p "$PORT" -i 0 -J --connect-timeout {CONNECT * 1000}
 }}
@@ -58,6 +58,7 @@ for streams in {" ".join(map(str, STREAMS))}; do
   while began=$SECONDS; do
     said=$(run "$@")
     rc=$?
+    [[ $said != *'"error":'* ]] || rc=$((rc ? rc : 1))
     if [ $rc = 0 ] || [ $((SECONDS - began)) -ge {CONNECT} ] || [ $SECONDS -ge $end ]; then break; fi
     sleep 1
   done
