@@ -79,6 +79,16 @@ def host_counts(run: Run, host: HostResult) -> str:
     return ", ".join([*parts, *gpu])
 
 
+def _following(run: Run) -> str:
+    """Return the verb that comes after this run; empty if none does."""
+    outcomes = {host.outcome for host in run.hosts}
+    if run.verb == "plan" and "would_change" in outcomes:
+        return "remove" if run.removing else "apply"
+    if run.verb == "apply" and "changed" in outcomes:
+        return "verify"
+    return "plan" if not run.changes and "would_change" in outcomes else ""
+
+
 def next_lines(run: Run) -> list[str]:
     """Return the command that follows, and the hosts to repeat it on, uncut, for copying."""
     bad = [host.name for host in run.hosts if host_style(run, host) == "red"]
@@ -86,15 +96,7 @@ def next_lines(run: Run) -> list[str]:
         return [f"again:   {run.for_the_rest}"]
     if run.recorded or run.interrupted or not run.choice:
         return []
-    following = ""
-    if not run.part.of_spec:  # such as a dry run of rdma attach
-        pass
-    elif run.verb == "plan" and any(host.outcome == "would_change" for host in run.hosts):
-        following = "remove" if run.removing else "apply"
-    elif run.verb == "apply" and any(host.outcome == "changed" for host in run.hosts):
-        following = "verify"
-    elif not run.changes and any(host.outcome == "would_change" for host in run.hosts):
-        following = "plan"
+    following = _following(run) if run.part.of_spec else ""  # a dry run of rdma attach is of no spec
     limits = limit_options(run.limit)
     found = [f"next:    gpuready {following} {run.choice}{limits}"] if following else []
     if bad and len(bad) < len(run.hosts):

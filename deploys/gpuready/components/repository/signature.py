@@ -37,7 +37,7 @@ _CURVE = bytes.fromhex("092b06010401da470f01")
 
 
 class SignatureError(ValueError):
-    """There is no valid signature by the key. The message says why, and ``remedy`` what to do."""
+    """The file has no valid signature by the key. The message says why; ``remedy`` says what to do."""
 
     def __init__(self, text: str, remedy: str = "toolkit.repo.fingerprint names the key that signs it") -> None:
         super().__init__(text)

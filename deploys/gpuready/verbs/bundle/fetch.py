@@ -144,7 +144,7 @@ def _written(path: Path) -> Iterator[None]:
 
 
 def _hashes(path: Path, algorithm: str) -> tuple[str, str]:
-    """Return the SHA-256 of a file and its hash by the algorithm; nothing if there is no file."""
+    """Return the SHA-256 of a file, and its hash by ``algorithm``. Both are empty if there is no file."""
     if not path.is_file():
         return "", ""
     first, other = hashlib.sha256(), hashlib.new(algorithm)

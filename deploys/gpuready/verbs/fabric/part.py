@@ -20,7 +20,7 @@ from gpuready.result.page import labelled
 from gpuready.result.text import Painter, columns, count, grouped, lines, printable
 from gpuready.verbs.fabric.matrix import Matrix, matrices, shown
 
-#: Of more hosts a matrix does not fit a terminal, nor do more lines of ports that pass; then the extremes are told.
+#: A matrix of more hosts, or a list of more ports that pass, does not fit a terminal: a summary is shown instead.
 _MOST = 12
 #: What is wrong comes first.
 _ORDER = ("fail", "unknown", "warn", "pass", "skip")
