@@ -10,6 +10,7 @@ import pytest
 from gpuready.base.errors import ConvergeError, UnreachableError, Where
 from gpuready.base.host_list import hostlist
 from gpuready.catalogue import BY_ID
+from gpuready.cli.parts import parts
 from gpuready.contract.check import fail
 from gpuready.contract.compare import Comparison
 from gpuready.contract.permission import FOR_WINDOW
@@ -98,6 +99,13 @@ def test_batches_of_a_closed_window_say_so(reasons: tuple[str, str], says: str) 
         each.components[0].pending_reason = reason
     (line,) = [line for line in human(made, 0).splitlines() if line.startswith("in 2 batches")]
     assert line == f"in 2 batches, one after another{says}"
+
+
+def test_a_dry_run_of_rdma_attach_is_not_followed_by_apply() -> None:
+    made = run("plan", differing("gpu01"))
+    assert "next:    gpuready apply" in human(made, 0)
+    made.part = next(part for part in parts() if part.verb == "rdma" and not part.of_spec)
+    assert "next:" not in human(made, 0)
 
 
 def test_with_a_state_directory_the_rest_is_for_resume() -> None:
