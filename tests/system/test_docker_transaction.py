@@ -240,7 +240,7 @@ def test_restart_fails_with_the_old_file_too(newer: Both) -> None:
     before = newer.prepare(b'{"debug": true}', drop_in="[Service]\nExecStartPre=/bin/sh -c '[ ! -e /run/no ]'\n")
     newer.sh("touch /run/no")
     newer.fails(
-        rf"Docker does not start, not even with the restored {DAEMON_JSON} \(its containers still run.*\): ", **CDI
+        rf"Docker does not start: .*\. gpuready restored {DAEMON_JSON}; .* either \(its containers still run.*\)", **CDI
     )
     for node, was, seen in zip(newer.nodes, before, newer.look(), strict=True):
         assert seen.file == was.file

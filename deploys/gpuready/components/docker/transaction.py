@@ -45,7 +45,8 @@ class DockerInstall(Script, template="docker/install"):
 
     The template describes each argument. ``live_restore`` and ``cdi`` are ``true``, ``false`` or empty (not checked),
     as Go prints them. ``last``: what happens to the file after it is loaded. ``alive`` and ``quiet``: files that enable
-    live-restore for a start that must not stop containers, and set it back.
+    live-restore for a start that must not stop containers, and set it back. ``ran``: the file from before with the
+    features.cdi that the engine runs with; empty if it has that.
     """
 
     before: str
@@ -69,6 +70,7 @@ class DockerInstall(Script, template="docker/install"):
     undo: bytes
     alive: bytes
     quiet: bytes
+    ran: bytes
     path: str = CONFIG
     ours: str = OURS
     loaded: str = dockerkeys.LOADED
@@ -111,6 +113,7 @@ def install(
     during = {k: [*v, dockerkeys.file_value(loaded, k), dockerkeys.file_value(merged, k)] for k, v in owned.items()}
     texts = owned_keys.texts({CONFIG: during}, CONFIG, {}, record)
     recorded = state.text(OURS)
+    ran = _as_it_ran(document, before, state)
     script = DockerInstall(
         before=state.sha256(CONFIG),
         content=load if written else b"",
@@ -131,8 +134,9 @@ def install(
         live_restore=str(running.get(LIVE, "")).lower(),
         cdi=str(running.get(CDI, "")).lower(),
         undo=_undo(document, {*configured, *running}, before, state),
-        alive=_with_live_restore(document, True, state),
-        quiet=_with_live_restore(document, before.live_restore, state),
+        alive=_with_live_restore(ran, True, state),
+        quiet=_with_live_restore(ran, before.live_restore, state),
+        ran=b"" if ran == document else json_document.write(ran, data or b""),
     )
     return Step("docker", script, timeout=300, summary="install daemon.json")
 
@@ -199,6 +203,16 @@ def _undo(document: Document, keys: set[str], engine: Engine, state: NodeState) 
     }
     values: _Named = {path: value for key, named in before.items() if key in keys for path, value in named.items()}
     return json_document.write(json_document.merge(document, values))
+
+
+def _as_it_ran(document: Document, engine: Engine, state: NodeState) -> Document:
+    """Return the user's document with the running engine's features.cdi: after a restart that waited, they differ."""
+    runs = dockerkeys.running_values(state, engine, document)[CDI]
+    if dockerkeys.value_at_start(document, CDI, state) == runs:
+        return document
+    original = dockerkeys.before(state)
+    same = dockerkeys.value_at_start(original, CDI, state) == runs
+    return json_document.merge(document, {PLACES[CDI]: dockerkeys.file_value(original, CDI) if same else runs})
 
 
 def _with_live_restore(document: Document, on: bool, state: NodeState) -> bytes:
