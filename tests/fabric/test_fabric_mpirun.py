@@ -304,7 +304,7 @@ def test_a_worker_holds_the_locks_of_all_hosts_that_mpirun_uses(monkeypatch: pyt
         work=lambda verb, work: work(SimpleNamespace(parts={})),
     ))  # fmt: skip
     monkeypatch.setattr(divided, "test_all", lambda *given: given[-1]([[mpirun.part(two(), 5)]]))
-    monkeypatch.setattr(divided, "settle", lambda *given: None)
+    monkeypatch.setattr(divided, "conclude", lambda run, *given: run)
     divided.run_tests(cluster, wanted=Wanted(Pairing("ring"), ("collective",), 5, mpirun=True))
     assert asked[1:] == [(["n1", "n2"], 2)]
 

@@ -13,8 +13,8 @@ from gpuready.fabric.job import hosts_of
 from gpuready.fabric.run import FabricRun, Wanted
 from gpuready.fabric.verdict import Answer
 from gpuready.run.access import Work
-from gpuready.verbs.fabric.part import Fabric
-from gpuready.verbs.fabric.rounds import Meeting, settle, test_all
+from gpuready.verbs.fabric.conclude import conclude
+from gpuready.verbs.fabric.rounds import Meeting, test_all
 
 if TYPE_CHECKING:
     from gpuready.fabric.job import Part
@@ -51,17 +51,11 @@ def run_tests(cluster: Cluster, *, wanted: Wanted) -> Run:
         return fabric.answers or [[Answer(trouble="its worker ended") for _ in parts] for parts in jobs]
 
     def work(run: Run) -> None:
-        try:
-            cluster.each(Work(f"{_MODULE}:see"), list(cluster.entries))
-            test_all(cluster, fabric, states, meet, run_jobs)
-        finally:  # what was found before an interrupt
-            run.parts["fabric"] = Fabric.of(fabric)
+        cluster.each(Work(f"{_MODULE}:see"), list(cluster.entries))
+        test_all(cluster, fabric, states, meet, run_jobs)
 
     cluster.took = took
-    try:
-        return cluster.work("fabric", work)
-    finally:
-        settle(cluster, fabric)
+    return conclude(cluster.work("fabric", work), cluster, fabric)
 
 
 @contextmanager

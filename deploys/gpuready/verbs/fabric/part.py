@@ -10,7 +10,6 @@ from gpuready.base.host_list import hostlist
 from gpuready.base.part import OPTIONAL, Count, Part
 from gpuready.fabric.collective import Measured, Search, size_text
 from gpuready.fabric.commands import TESTS, Test
-from gpuready.fabric.run import FabricRun
 from gpuready.fabric.verdict import Finding
 from gpuready.result.findings import Suite, judged
 from gpuready.result.formats import MATRIX_FORMATS
@@ -84,21 +83,6 @@ class Fabric(Part):
     """fabric --tests collective: the figures by size, over all hosts; absent: there are none."""
     search: Search | None = field(default=None, metadata=OPTIONAL)
     """fabric --tests collective: the search for the host that is bad; absent: there was none."""
-
-    @classmethod
-    def of(cls, found: FabricRun) -> Fabric:
-        pairing = found.wanted.pairing
-        return cls(
-            str(pairing),
-            pairing.seed,
-            found.rounds,
-            found.wanted.tests,
-            tuple(found.findings),
-            tuple(Unpaired(p.end.host, p.end.device, p.end.port, p.other, p.reason) for p in found.unpaired),
-            tuple(NotAttempted(*pair) for pair in found.not_attempted),
-            found.measured or None,
-            found.search,
-        )
 
     @property
     def without_pairs(self) -> str:

@@ -1,5 +1,6 @@
 """The order of the tests of ``gpuready fabric``: which pairs meet in which round, over which links. Pure.
 
+``_rounds`` asks ``network/`` for the ports, interfaces and links of each pair; for jobs, ``fabric/job.py`` asks it.
 It is the same for one process (:mod:`gpuready.verbs.fabric.work`) and for workers
 (:mod:`gpuready.verbs.fabric.divided`), which test what they are handed.
 """
@@ -9,13 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from gpuready.contract.check import has_gpu
 from gpuready.fabric import collective, loopback, mpirun, training
-from gpuready.fabric.checks import judge_host
 from gpuready.fabric.commands import TESTS, WITH_RDMA, WITHOUT_RDMA, commands
 from gpuready.fabric.job import Part, planned
 from gpuready.fabric.run import FabricRun
@@ -28,7 +27,7 @@ from gpuready.network.nccl_conf import of_jobs
 from gpuready.network.nccl_settings import without_rdma
 from gpuready.network.rdma_choice import choose
 from gpuready.network.tcp_choice import choose_wires
-from gpuready.result.model import CheckResult, HostResult
+from gpuready.result.model import HostResult
 from gpuready.result.text import count
 
 if TYPE_CHECKING:
@@ -211,16 +210,6 @@ def ready(hosts: Hosts, fabric: FabricRun, pair: Pair) -> bool:
     if gone:
         fabric.not_attempted.append((*pair, f"{gone[0]}: {hosts.results[gone[0]].outcome}"))
     return not gone
-
-
-def settle(hosts: Hosts, fabric: FabricRun) -> None:
-    """Derive each host's checks from its findings, unless no other host could be reached from it."""
-    for name, result in hosts.results.items():
-        if result.outcome == "ok" and name in fabric.met:
-            judged = judge_host(fabric, name, hosts.entries[name].spec, date.today())
-            result.checks = list(map(CheckResult.of, judged))
-        elif result.outcome == "ok":
-            result.leave_out("none of its pairs could be tested")
 
 
 def _rounds(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState]) -> Iterator[list[Meeting]]:

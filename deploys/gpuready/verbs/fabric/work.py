@@ -24,10 +24,10 @@ from gpuready.operations.transport import is_up
 from gpuready.result.model import Error, Run
 from gpuready.result.text import count
 from gpuready.run.fleet import Fleet
+from gpuready.verbs.fabric.conclude import conclude
 from gpuready.verbs.fabric.job_run import run_job
 from gpuready.verbs.fabric.pair import run_test
-from gpuready.verbs.fabric.part import Fabric
-from gpuready.verbs.fabric.rounds import Meeting, ready, settle, test_all
+from gpuready.verbs.fabric.rounds import Meeting, ready, test_all
 
 
 def run_tests(fleet: Fleet, *, wanted: Wanted) -> Run:
@@ -36,18 +36,13 @@ def run_tests(fleet: Fleet, *, wanted: Wanted) -> Run:
     fleet.keeps = lambda result: result.outcome == "ok"
 
     def work(run: Run) -> None:
-        try:
-            fleet.each(partial(_see, fleet))
-            states = {name: result.state for name, result in fleet.results.items() if result.state is not None}
-            test_all(fleet, fabric, states, partial(_meet_all, fleet, fabric), partial(_run_all, fleet))
-        finally:  # what was found before an interrupt
-            run.parts["fabric"] = Fabric.of(fabric)
+        fleet.each(partial(_see, fleet))
+        states = {name: result.state for name, result in fleet.results.items() if result.state is not None}
+        test_all(fleet, fabric, states, partial(_meet_all, fleet, fabric), partial(_run_all, fleet))
 
-    try:
-        return fleet.work("fabric", work)
-    finally:
-        _count(fleet)
-        settle(fleet, fabric)
+    run = fleet.work("fabric", work)
+    _count(fleet)
+    return conclude(run, fleet, fabric)
 
 
 def see(fleet: Fleet) -> Run:
