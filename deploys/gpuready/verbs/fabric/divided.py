@@ -17,7 +17,7 @@ from gpuready.verbs.fabric.conclude import conclude
 from gpuready.verbs.fabric.rounds import Meeting, test_all
 
 if TYPE_CHECKING:
-    from gpuready.fabric.job import Part
+    from gpuready.fabric.job import Role
     from gpuready.model.state import NodeState
     from gpuready.result.model import Run
     from gpuready.run.cluster import Cluster
@@ -44,11 +44,11 @@ def run_tests(cluster: Cluster, *, wanted: Wanted) -> Run:
         names = list(dict.fromkeys(name for each in meetings for name in each.pair))
         do("meet", names, max((len(set(each.pair)) for each in meetings), default=1), meetings=meetings)
 
-    def run_jobs(jobs: Sequence[Sequence[Part]]) -> list[list[Answer]]:
+    def run_jobs(jobs: Sequence[Sequence[Role]]) -> list[list[Answer]]:
         names = hosts_of(jobs)
         fabric.answers = []
         do("run_jobs", names, len(names), jobs=jobs)
-        return fabric.answers or [[Answer(trouble="its worker ended") for _ in parts] for parts in jobs]
+        return fabric.answers or [[Answer(trouble="its worker ended") for _ in roles] for roles in jobs]
 
     def work(run: Run) -> None:
         cluster.each(Work(f"{_MODULE}:see"), list(cluster.entries))
