@@ -16,6 +16,7 @@ from typing import Any
 
 from docs import matrix
 from docs.manual import contexts
+from gpuready.base.errors import EXIT_CODES
 from gpuready.catalogue import BY_ID
 from gpuready.contract.check import Check
 from gpuready.contract.component import Component
@@ -25,7 +26,6 @@ from gpuready.model.schema_help import allowed_at
 from gpuready.model.spec import NodeSpec
 from gpuready.node import NODE
 from gpuready.result.exitcode import MEANING
-from gpuready.result.model import EXIT_CODES
 from gpuready.result.verbs import VERBS
 
 DOCS = Path(__file__).parent

@@ -63,10 +63,10 @@ _TONES = {"red": "b", "green": "g", "yellow": "l"}
 
 
 @dataclass(frozen=True)
-class Finding:
+class Pointer:
     """A component or a check of a host that has something to see, and where the page shows it.
 
-    Hosts share a row if they have the same findings, even if the evidence of each is another.
+    Hosts share a row if they have the same pointers, even if the evidence of each is another.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Row:
 
     names: list[str]
     outcome: Mark
-    findings: tuple[Finding, ...]
+    pointers: tuple[Pointer, ...]
     facts: NodeFacts | None
     anchor: str
 
@@ -192,18 +192,18 @@ def _rows(
     alone = len(run.everyone) <= _MOST_ROWS
     for host in sorted(run.everyone, key=functools.partial(_rank, run)):
         seen = [
-            Finding(item.name, _mark(run, host, item), of_diff[same])
+            Pointer(item.name, _mark(run, host, item), of_diff[same])
             for item in host.components
             if (same := blocks.diff_key(run, host, item)) in of_diff
         ]
-        seen += [Finding(check.id, _CHECKS[check.status], of_check[check])
+        seen += [Pointer(check.id, _CHECKS[check.status], of_check[check])
                  for check in blocks.worth_reading(run, host) if check in of_check]  # fmt: skip
         if host.error is not None and host.name in of_error:
-            seen.append(Finding("error", Mark("✗", host.error.kind, "b"), of_error[host.name]))
-        findings = tuple(sorted(seen, key=lambda each: _WORST.index(each.mark.tone)))
+            seen.append(Pointer("error", Mark("✗", host.error.kind, "b"), of_error[host.name]))
+        pointers = tuple(sorted(seen, key=lambda each: _WORST.index(each.mark.tone)))
         outcome = _outcome(run, host)
-        key: object = host.name if alone else (outcome, findings, host.facts and host.facts.cells)
-        row = Row([], outcome, findings, host.facts, anchors[host.name])
+        key: object = host.name if alone else (outcome, pointers, host.facts and host.facts.cells)
+        row = Row([], outcome, pointers, host.facts, anchors[host.name])
         found.setdefault(key, row).names.append(host.name)
     return list(found.values())
 

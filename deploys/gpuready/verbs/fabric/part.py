@@ -11,7 +11,7 @@ from gpuready.base.part import OPTIONAL, Count, Part
 from gpuready.fabric.collective import Measured, Search, size_text
 from gpuready.fabric.commands import TESTS, Test
 from gpuready.fabric.verdict import Finding
-from gpuready.result.findings import Suite, judged
+from gpuready.result.cases import Suite, case_of
 from gpuready.result.formats import MATRIX_FORMATS
 from gpuready.result.mask import mask_text
 from gpuready.result.model import Run, VerbPart
@@ -118,7 +118,7 @@ class FabricPart(VerbPart):
         """A case for each test over each link and direction."""
         if of := fabric(run):
             cases = [
-                judged(
+                case_of(
                     f"fabric.{each.test}",
                     str(each),
                     each,
