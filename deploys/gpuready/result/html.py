@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuready.result import blocks
-from gpuready.result.ending import ending, host_counts, host_style, host_word
+from gpuready.result.ending import ending
 from gpuready.result.exitcode import meaning
 from gpuready.result.facts import HEAD, NodeFacts
 from gpuready.result.html_page import asset, causes, filled
-from gpuready.result.human import CLASSES, consequence_lines, skipped_lines
 from gpuready.result.model import CheckResult, ComponentResult, HostResult, Run
 from gpuready.result.text import Painter, grouped, one_line
 
@@ -142,16 +141,16 @@ def html(run: Run, code: int) -> str:
         rows=rows,
         columns=HEAD if any(row.facts for row in rows) else (),
         diffs=diffs,
-        classes=CLASSES,
+        classes=blocks.CLASSES,
         changing=run.verb != "verify" and run.part.of_spec,
         verdicts=verdicts,
         effects=blocks.effects(run),
         marks=_CHECKS,
         errors=errors,
         checks=causes(check.id for host in run.hosts for check in blocks.worth_reading(run, host)),
-        before=consequence_lines(run, _PLAIN),
+        before=blocks.consequence_lines(run, _PLAIN),
         notes=blocks.note_blocks(run),
-        skips=skipped_lines(run, _PLAIN),
+        skips=blocks.skipped_lines(run, _PLAIN),
         texts=[text for text in ("\n".join(map(one_line, block)) for block in run.part.blocks(run, _PLAIN)) if text],
         picture=_picture(run),
         title=run.part.title,
@@ -163,9 +162,9 @@ def html(run: Run, code: int) -> str:
 
 def _outcome(run: Run, host: HostResult) -> Mark:
     differs = run.verb == "verify" and host.outcome == "would_change"
-    tone = "b" if differs else _TONES[host_style(run, host)]
+    tone = "b" if differs else _TONES[blocks.host_style(run, host)]
     return Mark({"g": "✓", "b": "✗"}.get(tone, "Δ" if host.outcome == "would_change" else "…"),
-                host_word(run, host), tone)  # fmt: skip
+                blocks.host_word(run, host), tone)  # fmt: skip
 
 
 def _outcomes(sections: Sequence[Section]) -> dict[str, tuple[int, str]]:
@@ -241,7 +240,7 @@ def _sections(run: Run, diffs: list[blocks.DiffBlock], verdicts: Verdicts) -> li
             cards.sort(key=lambda each: blocks.SHOWN.index(each.check.status))
             skipped = grouped((check.summary, check.id) for check in host.checks if check.status == "skip")
             passed = [check for check in host.checks if check.status == "pass"]
-            found[like] = Section(host, _outcome(run, host), host_counts(run, host), parts, idle, cards, passed,
+            found[like] = Section(host, _outcome(run, host), blocks.host_counts(run, host), parts, idle, cards, passed,
                                   skipped)  # fmt: skip
         found[like].names.append(host.name)
     for number, section in enumerate(found.values(), 1):
