@@ -148,7 +148,7 @@ def _components() -> str:
         checks = [check for check in BY_ID.values() if check.component == item.name]
         lines += [f"## {item.name}", "", _text(inspect.getmodule(item).__doc__ or "", keep=True), ""]
         lines += [f"Spec: [`{item.name}`](spec.md#{item.name}).", ""] if item.name in NodeSpec.model_fields else []
-        lines += [f"`owners.{item.part}` says who manages it.", ""] if item.part else []
+        lines += [f"`owners.{item.owned_as}` says who manages it.", ""] if item.owned_as else []
         if checks:
             lines += ["Checks: " + ", ".join(_link(each, f"checks/{_area_of(each)}.md") for each in checks), ""]
     return "\n".join(lines)

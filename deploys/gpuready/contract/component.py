@@ -71,7 +71,7 @@ class Applies:
 class Component:
     """Base of all components. Subclasses are stateless; :data:`gpuready.node.NODE` lists each one once.
 
-    ``part``: the key of ``owners`` that applies. If the host does not own that part, the component does not apply.
+    ``owned_as``: the key of ``owners`` that applies. If the host does not own that part, the component does not apply.
     ``unit``: the service that it configures. While systemd starts that service, the component is not compared.
     ``needs_boot``: it depends on hardware, the driver or running services, so an image leaves it to its first boot.
     ``requires``: the components that must converge before this one.
@@ -80,7 +80,7 @@ class Component:
     """
 
     name: str
-    part: str = ""
+    owned_as: str = ""
     unit: str = ""
     needs_boot: bool = False
     requires: tuple[str, ...] = ()

@@ -28,7 +28,7 @@ class DockerPackage(Component):
     """docker.io with its client and iptables, installed on request."""
 
     name = "engine"
-    part = "runtime"
+    owned_as = "runtime"
     renews = True
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:

@@ -36,7 +36,7 @@ class Driver(WholeFiles):
     """A hold on every package of the driver and, on request, one version of it."""
 
     name = "driver"
-    part = "driver"
+    owned_as = "driver"
     renews = True
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:

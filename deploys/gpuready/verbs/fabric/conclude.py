@@ -14,7 +14,7 @@ def conclude(run: Run, hosts: Hosts, found: FabricRun) -> Run:
 
     A host is judged by its findings, unless no other host could be reached from it.
     """
-    run.parts["fabric"] = part_of(found)
+    run.parts["fabric"] = fabric_of(found)
     for name, result in hosts.results.items():
         if result.outcome == "ok" and name in found.met:
             judged = judge_host(found, name, hosts.entries[name].spec, date.today())
@@ -24,7 +24,7 @@ def conclude(run: Run, hosts: Hosts, found: FabricRun) -> Run:
     return run
 
 
-def part_of(found: FabricRun) -> Fabric:
+def fabric_of(found: FabricRun) -> Fabric:
     """Return what was found, in the form of the result document."""
     pairing = found.wanted.pairing
     return Fabric(
