@@ -133,6 +133,10 @@ class Component:
         """Return what the user should know even without a difference, such as a setting that has no effect here."""
         return ()
 
+    def installs(self, spec: NodeSpec) -> str:
+        """Name what it installs from the node's own package sources, for ``bundle``, which leaves it out; or empty."""
+        return ""
+
     def remark_if_unused(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         """Return a remark if the component does not apply, although the spec asks for it."""
         applies = self.applies(spec, state)

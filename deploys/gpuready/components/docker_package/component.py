@@ -36,6 +36,9 @@ class DockerPackage(Component):
             return Applies(True, "the spec has Docker installed from the distribution")
         return Applies(False, "no engine is to be installed (runtimes.docker.install)")
 
+    def installs(self, spec: NodeSpec) -> str:
+        return "Docker" if spec.runtimes.installs_docker else ""
+
     def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         if self.actual(spec, state)[_KEY] != _INSTALLED:
             _refuse(state)

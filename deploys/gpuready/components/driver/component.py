@@ -47,6 +47,9 @@ class Driver(WholeFiles):
             return Applies(False, "no package of the driver is installed: there is nothing to hold")
         return Applies(True, f"driver.policy: {policy}")
 
+    def installs(self, spec: NodeSpec) -> str:
+        return "the driver" if spec.driver.policy == "install" else ""
+
     def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         need.value(state.packages)
         by = manager(state)
