@@ -250,6 +250,22 @@ def test_restart_fails_with_the_old_file_too(newer: Both) -> None:
     newer.settled(**CDI)
 
 
+@pytest.mark.fault("engine-refuses")
+def test_a_restart_that_waited_fails_in_the_next_run(newer: Both) -> None:
+    """A container lets the restart wait. It ends, and the next run restarts Docker, which does not start."""
+    refuses = f"[Service]\nExecStartPre=/bin/sh -c '! grep -q cdi {DAEMON_JSON}'\n"
+    newer.prepare(b'{"live-restore": false}', drop_in=refuses)
+    newer.apply(code=7, **CDI)
+    assert all(seen.document["features"] == {"cdi": True} and seen.before["Running"] for seen in newer.look())
+    newer.sh("docker rm -f before")
+    newer.fails(rf"gpuready set features.cdi in {DAEMON_JSON} back to what Docker ran with; Docker runs again", **CDI)
+    for seen in newer.look():
+        assert seen.unit.startswith("active ") and "features" not in seen.document
+        assert "nvidia" in seen.info["Runtimes"] and not seen.info["CDISpecDirs"]
+    newer.sh("rm -r /etc/systemd/system/docker.service.d; systemctl daemon-reload")
+    newer.settled(**CDI)
+
+
 ALL = {"runtimes": {"docker": {"default_runtime": True, "shm_size": "256m", "live_restore": True}}}
 
 
