@@ -16,6 +16,7 @@ from typing import Any
 
 from docs import matrix
 from docs.manual import contexts
+from gpuready.base.errors import EXIT_CODES
 from gpuready.catalogue import BY_ID
 from gpuready.contract.check import Check
 from gpuready.contract.component import Component
@@ -25,7 +26,6 @@ from gpuready.model.schema_help import allowed_at
 from gpuready.model.spec import NodeSpec
 from gpuready.node import NODE
 from gpuready.result.exitcode import MEANING
-from gpuready.result.model import EXIT_CODES
 from gpuready.result.verbs import VERBS
 
 DOCS = Path(__file__).parent
@@ -148,7 +148,7 @@ def _components() -> str:
         checks = [check for check in BY_ID.values() if check.component == item.name]
         lines += [f"## {item.name}", "", _text(inspect.getmodule(item).__doc__ or "", keep=True), ""]
         lines += [f"Spec: [`{item.name}`](spec.md#{item.name}).", ""] if item.name in NodeSpec.model_fields else []
-        lines += [f"`owners.{item.part}` says who manages it.", ""] if item.part else []
+        lines += [f"`owners.{item.owned_as}` says who manages it.", ""] if item.owned_as else []
         if checks:
             lines += ["Checks: " + ", ".join(_link(each, f"checks/{_area_of(each)}.md") for each in checks), ""]
     return "\n".join(lines)

@@ -1,5 +1,6 @@
 """The pages are true: files and anchors that they name exist, commands parse, those that need no host run as shown."""
 
+import ast
 import json
 import os
 import re
@@ -54,6 +55,22 @@ def test_each_file_of_one_apply_exists() -> None:
     assert [
         path for path in paths if not any((ROOT / at / path).exists() for at in ("deploys/gpuready", "templates"))
     ] == []
+
+
+@pytest.mark.parametrize("heading", ["## 6. The result", "## One fabric, file by file"])
+def test_a_result_goes_through_few_files_and_returns_to_none(heading: str) -> None:
+    """From what is shown on, a file imports none that stands above it."""
+    text = (ROOT / "docs" / "explanation" / "one-apply.md").read_text("utf-8")
+    section = text.partition(f"\n{heading}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `([\w/]+)\.py` \|", section, re.M)
+    assert 8 <= len(rows) == len(set(rows)) <= 12
+    shown = rows[rows.index("cli/output" if "cli/output" in rows else "verbs/fabric/part") :]
+    for number, row in enumerate(shown):
+        tree = ast.parse((ROOT / f"deploys/gpuready/{row}.py").read_text("utf-8"))
+        froms = [each for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)]
+        names = {f"{each.module}.{alias.name}" for each in froms for alias in each.names}
+        modules = names | {str(each.module) for each in froms}
+        assert not modules & {f"gpuready.{above.replace('/', '.')}" for above in shown[:number]}, row
 
 
 def test_each_file_that_the_protocol_names_exists() -> None:

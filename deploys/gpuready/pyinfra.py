@@ -34,7 +34,7 @@ from gpuready.operations.context import Context, begin, context, has_begun
 from gpuready.operations.node_state import forget, settled_state
 from gpuready.operations.reboot import reboot as _reboot
 from gpuready.operations.step import Failed
-from gpuready.result.human import skipped_lines
+from gpuready.result.blocks import skipped_lines
 from gpuready.result.model import Run
 from gpuready.result.text import Painter, printable
 from gpuready.run.operations import operations

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from gpuready.result.findings import Case
+    from gpuready.result.cases import Case
 
 _DOCUMENT = pytest.StashKey[str]()
 #: Where xdist's workers find the document, which also begins the name of each case.

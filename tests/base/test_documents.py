@@ -120,7 +120,7 @@ except ProbeError as e:
 def test_a_sparse_tar_is_not_inflated() -> None:
     """A megabyte that stands for 400 MB: refused, below 300 MB of address space."""
     done = python("-c", SPARSE.replace("BOUND", str(300 << 20)))
-    assert done.stdout == "the probe's files are damaged ('etc/0' is of type b'S')\n", done.stderr
+    assert done.stdout == "the node's files are damaged ('etc/0' is of type b'S')\n", done.stderr
 
 
 @pytest.mark.fault("D3")

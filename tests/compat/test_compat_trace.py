@@ -18,8 +18,8 @@ from gpuready.cuda.facts import CompatLib
 from gpuready.cuda.predict import BY_ENTRYPOINT, Prediction
 from gpuready.model.state import NodeState
 from gpuready.result.annotations import notes
+from gpuready.result.blocks import host_word
 from gpuready.result.document import document, read
-from gpuready.result.ending import host_word
 from gpuready.result.exitcode import exit_code
 from gpuready.result.human import human
 from gpuready.result.junit import junit

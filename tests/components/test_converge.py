@@ -184,8 +184,8 @@ def test_a_rollback_by_restart_keeps_containers_alive(
     engine = {"runtimes": {"nvidia": "nvidia-container-runtime"}, "live_restore": before}
     wanted = {"cdi": True} if flags else {"cdi": True, "live_restore": before}
     args = docker(wanted, daemon_json='{"debug": true}', docker=engine, dockerd_flags=flags).args(DockerInstall)
-    assert json.loads(args.alive) == {"debug": True} | alive
-    assert json.loads(args.quiet) == {"debug": True} | quiet
+    assert json.loads(args.undo_with_live_restore) == {"debug": True} | alive
+    assert json.loads(args.undo_live_restore) == {"debug": True} | quiet
 
 
 ALL = {"default_runtime": True, "live_restore": True, "shm_size": "1g", "cdi": True}

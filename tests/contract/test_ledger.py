@@ -18,7 +18,7 @@ from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.node import NODE, REMOVALS
 from gpuready.result.model import HostResult
-from gpuready.run.evaluate import compared
+from gpuready.run.evaluate import fill_components
 from tests.verdicts import root_file, root_files
 
 DAEMON_JSON = "/etc/docker/daemon.json"
@@ -112,7 +112,7 @@ def test_a_damaged_original_is_an_error_on_the_way_back_alone() -> None:
     for order, names in ((NODE, 1), (REMOVALS, 0)):
         run = HostResult("n1", state=state)
         spec = NodeSpec.model_validate({"hardware": {"gpus": "none"}})
-        compared(run, Plan(order, spec, state), Disruption.restart)
+        fill_components(run, Plan(order, spec, state), Disruption.restart)
         assert [note.startswith(f"the original of {LIST}") for note in run.notes] == [True] * names
 
 

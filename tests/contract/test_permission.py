@@ -19,7 +19,7 @@ from gpuready.model.slurm import SlurmNode
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Container, Docker, NodeState, Package, Unknown
 from gpuready.result.model import ComponentResult, Error, HostResult
-from gpuready.run.evaluate import attempted, compared, look_back
+from gpuready.run.evaluate import fill_attempts, fill_components, look_back
 
 TRAIN = Container(id="1", name="train", image="registry:5000/team/pytorch:2.9", gpu=True)
 BUSY, FREE = NodeState(docker=Docker(containers=(TRAIN,))), NodeState(docker=Docker())
@@ -157,7 +157,7 @@ def test_a_plan_has_the_batches_and_drains_of_the_window(
     monkeypatch.setattr(window, "now", lambda: DAY)
     spec = NodeSpec.model_validate({"hardware": {"gpus": "none"}, "maintenance": WINDOW | DRAINED})
     result = HostResult("n1")
-    compared(result, Plan((Engine(),), spec, FREE), Disruption.restart, verb=verb)
+    fill_components(result, Plan((Engine(),), spec, FREE), Disruption.restart, verb=verb)
     assert result.disturbed == disturbed and any("drained first" in note for note in result.notes) == disturbed
     assert result.components[0].pending_reason == CLOSED  # apply decides by the time at which it runs
 
@@ -169,7 +169,7 @@ def test_a_plan_has_the_batches_and_drains_of_the_window(
 def test_a_plan_says_what_a_drain_by_slurm_does_not_find(slurm: SlurmNode | Unknown | None, missing: bool) -> None:
     spec = NodeSpec.model_validate({"hardware": {"gpus": "none"}, "maintenance": DRAINED})
     result = HostResult("n1")
-    compared(result, Plan((Engine(),), spec, FREE.model_copy(update={"slurm": slurm})), Disruption.restart)
+    fill_components(result, Plan((Engine(),), spec, FREE.model_copy(update={"slurm": slurm})), Disruption.restart)
     (note,) = [note for note in result.notes if "drained first, by slurm" in note]
     assert note.endswith("no slurmd runs on this node, or scontrol is missing") == missing
 
@@ -196,7 +196,7 @@ def test_the_result_has_what_the_operations_did() -> None:
     result = HostResult("n1", components=[ComponentResult.of(Attempt(replace(driver, name=name))) for name in "abc"])
     result.components[0].pending_reason = "until idle"
     gone = UnreachableError("lost", remedy="wait")
-    attempted(result, {"a": Attempt(replace(driver, name="a"), changed=True), "b": Attempt(driver, error=gone)})
+    fill_attempts(result, {"a": Attempt(replace(driver, name="a"), changed=True), "b": Attempt(driver, error=gone)})
     first, second, third = result.components
     assert (first.attempted, first.changed, first.pending, first.pending_reason) == (True, True, False, "")
     assert second.error == Error("unreachable", "lost", "wait", 4) and not second.blocked

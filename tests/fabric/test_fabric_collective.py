@@ -14,7 +14,7 @@ import pytest
 from gpuready.base import resources
 from gpuready.fabric.collective import SHARES, TEST, Measured, Outcome, Scope, Search, find, findings, judged, size_text
 from gpuready.fabric.counters import Snapshot
-from gpuready.fabric.job import Part, planned
+from gpuready.fabric.job import Role, planned
 from gpuready.fabric.job import start as job_start
 from gpuready.fabric.run import FabricRun, Wanted
 from gpuready.fabric.schedule import Pairing
@@ -36,7 +36,7 @@ LIMITED = Thresholds(collective=0.1)
 FACTORS = {"all_reduce": "2(n-1)/n", "all_gather": "(n-1)/n", "reduce_scatter": "(n-1)/n", "all_to_all": "(n-1)/n"}
 
 
-def parts(gpus: int = 0) -> list[Part]:
+def roles(gpus: int = 0) -> list[Role]:
     if gpus:
         spec = NodeSpec.model_validate({"hardware": {"gpus": gpus}})
         states = {name: node(int(name[1])) for name in NAMES}
@@ -67,7 +67,7 @@ GOOD = [answer(rank, timed(rank, 0.12 + 0.06 * rank)) for rank in range(3)]
 @pytest.mark.parametrize(("collective", "factor"), FACTORS.items())
 def test_bandwidths_are_those_of_nccl_tests_recomputed_from_the_raw_times(collective: str, factor: str) -> None:
     seconds = [0.12, 0.18, 0.24]
-    found = judged(parts(), [answer(n, timed(n, each, collective)) for n, each in enumerate(seconds)], LIMITS)
+    found = judged(roles(), [answer(n, timed(n, each, collective)) for n, each in enumerate(seconds)], LIMITS)
     (figure,) = found.measured
     one = sum(seconds) / 3 / 20  # the average of all ranks
     algorithm = 3 * MIB / one / 1e9
@@ -113,13 +113,13 @@ def test_what_four_h200_gave_names_the_one_that_had_other_work() -> None:
 def test_what_goes_wrong_and_whether_a_search_helps(
     answers: list[Answer], status: str, fault: str, summary: str
 ) -> None:
-    found = judged(parts(), answers, LIMITS)
+    found = judged(roles(), answers, LIMITS)
     assert (found.status, found.fault) == (status, fault) and found.summary.startswith(summary), found
     assert found.passed is (False if fault else None)
 
 
 def test_a_search_measures_the_size_that_was_wrong_although_ranks_rounded_it_down() -> None:
-    found = judged(parts(), [answer(n, line(n, size=MIB // 12 * 12, wrong=1)) for n in range(3)], LIMITS)
+    found = judged(roles(), [answer(n, line(n, size=MIB // 12 * 12, wrong=1)) for n in range(3)], LIMITS)
     options = found.scope.arguments(5, True, 150)
     given = dict(zip(options[::2], options[1::2], strict=True))
     assert int(given["--least"]) <= int(given["--most"]) < 4 * MIB and given["--collectives"] == "all_reduce"
@@ -127,33 +127,33 @@ def test_a_search_measures_the_size_that_was_wrong_although_ranks_rounded_it_dow
 
 def test_a_collective_that_the_backend_lacks_is_said_and_fails_nothing() -> None:
     lines = [timed(n) + line(n, "all_to_all", lacking="gloo does not support alltoall") for n in range(3)]
-    found = judged(parts(), [answer(n, each) for n, each in enumerate(lines)], LIMITS)
+    found = judged(roles(), [answer(n, each) for n, each in enumerate(lines)], LIMITS)
     assert found.status == "pass"
     assert found.summary.endswith("all-to-all is not available here: gloo does not support alltoall")
 
 
 def test_limits_are_the_specs_or_a_share_of_all_rails() -> None:
-    plain = judged(parts(), GOOD, LIMITS)
+    plain = judged(roles(), GOOD, LIMITS)
     assert plain.limit is None and "no limit over TCP" in plain.summary
-    slow = judged(parts(), GOOD, Thresholds(collective=5))
+    slow = judged(roles(), GOOD, Thresholds(collective=5))
     assert (slow.status, slow.fault, slow.limit) == ("fail", "slow", 5.0)
     assert slow.scope.collectives == ("all_reduce",) and 3 * MIB < slow.scope.most < 12 * MIB
-    rails = [replace(part, ranks=1, rails_gbps=rate) for part, rate in zip(parts(8), (400, 400, 200), strict=True)]
+    rails = [replace(role, ranks=1, rails_gbps=rate) for role, rate in zip(roles(8), (400, 400, 200), strict=True)]
     assert judged(rails, GOOD, LIMITS).limit == pytest.approx(0.85 * 0.8 * 200 / 8)
     assert judged([replace(rails[0], rails_gbps=None), *rails[1:]], GOOD, LIMITS).limit is None
 
 
 def test_the_ports_of_a_host_are_added_up() -> None:
-    rates = {part.rails_gbps for part in parts(8)}
-    assert len(rates) == 1 and (rates.pop() or 0) > 0 and {part.ranks for part in parts(8)} == {8}
+    rates = {role.rails_gbps for role in roles(8)}
+    assert len(rates) == 1 and (rates.pop() or 0) > 0 and {role.ranks for role in roles(8)} == {8}
 
 
 def test_the_time_to_start_grows_with_the_ranks() -> None:
     """All ranks of all hosts count; the limit of torchrun has room for it, and for the measurement."""
     for gpus, start in ((0, 150), (8, 152)):
-        for part in parts(gpus):
-            given = dict(zip(part.command.arguments[::2], part.command.arguments[1::2], strict=True))
-            assert (int(given["--connect"]), part.command.limit) == (start, start + 30 + 4)
+        for role in roles(gpus):
+            given = dict(zip(role.command.arguments[::2], role.command.arguments[1::2], strict=True))
+            assert (int(given["--connect"]), role.command.limit) == (start, start + 30 + 4)
     assert job_start(16_384) > 10 * job_start(1)
 
 
@@ -168,13 +168,13 @@ TORCHRUN = """
 
 def test_no_option_of_the_script_is_short_for_one_of_torchrun() -> None:
     """Python before 3.12.7 looks for options also behind the script, and refuses what is short for two."""
-    scripts = [part.command.arguments for part in parts(8)] + [("--seconds", "5")]
+    scripts = [role.command.arguments for role in roles(8)] + [("--seconds", "5")]
     for option in {word[2:] for arguments in scripts for word in arguments if word.startswith("--")}:
         assert not [each for each in TORCHRUN.split() if each.startswith(option)], option
 
 
 def test_eight_gpus_of_one_host_have_the_limit_of_their_model() -> None:
-    one = [replace(parts(8)[0], ranks=8)]
+    one = [replace(roles(8)[0], ranks=8)]
     text = "gpu: NVIDIA H200\n" * 8 + "".join(timed(n) + f"done: rank {n}\n" for n in range(8))
     found = judged(one, [replace(GOOD[0], text=text)], LIMITS)
     assert found.fault == "slow" and found.limit and 200 < found.limit < 432, found
@@ -188,7 +188,7 @@ def test_a_size_that_ranks_rounded_down_keeps_its_unit() -> None:
 
 def test_figures_count_only_with_proof() -> None:
     some = [*GOOD[:2], answer(2, timed(2), moved=4000)]
-    made = findings(parts(), some, judged(parts(), some, LIMITS), None)
+    made = findings(roles(), some, judged(roles(), some, LIMITS), None)
     assert [each.status for each in made] == ["pass", "pass", "fail"]
     assert made[2].summary.endswith("but not through eth0")
 
@@ -314,11 +314,11 @@ def test_the_run_hands_the_racks_to_the_search() -> None:
     hosts = cast(Hosts, SimpleNamespace(entries=entries, results=results, progress=lambda *words: None))
     fabric = FabricRun(Wanted(Pairing("ring"), ("collective",), 5))
 
-    def run(jobs: Sequence[Sequence[Part]]) -> list[list[Answer]]:
+    def run(jobs: Sequence[Sequence[Role]]) -> list[list[Answer]]:
         return [
             [
-                answer(rank, line(rank, wrong=1) if len({racks[part.end.host] for part in job}) > 1 else timed(rank))
-                for rank, part in enumerate(job)
+                answer(rank, line(rank, wrong=1) if len({racks[role.end.host] for role in job}) > 1 else timed(rank))
+                for rank, role in enumerate(job)
             ]
             for job in jobs
         ]
@@ -337,25 +337,25 @@ def test_a_run_over_any_number_of_hosts_names_the_bad_one_within_the_bound(count
     spec = NO_GPUS.model_copy(update={"verify": NO_GPUS.verify.model_copy(update={"thresholds": LIMITED})})
     entries = {name: SimpleNamespace(spec=spec, spread=None) for name in names}
 
-    def spoilt(part: Part, job: Sequence[Part], bad: str) -> Answer:
+    def spoilt(role: Role, job: Sequence[Role], bad: str) -> Answer:
         here = bad in [each.end.host for each in job]
         if here and fault == "failed":  # the others time out, and it is ended
             error = "[rank1]: RuntimeError: Timed out waiting 12000ms for recv\n"
-            ended = len(job) > 1 and part.end.host == bad
-            return Answer(None) if ended else answer(part.rank, error, rc=1, done=False)
+            ended = len(job) > 1 and role.end.host == bad
+            return Answer(None) if ended else answer(role.rank, error, rc=1, done=False)
         if here and fault == "wrong":
-            return answer(part.rank, line(part.rank, wrong=1), done=False)
-        return answer(part.rank, timed(part.rank, 12.0 if here and len(job) > 1 else 0.12))
+            return answer(role.rank, line(role.rank, wrong=1), done=False)
+        return answer(role.rank, timed(role.rank, 12.0 if here and len(job) > 1 else 0.12))
 
     for bad in names:
         results = {name: HostResult(name, outcome="ok") for name in names}
         hosts = cast(Hosts, SimpleNamespace(entries=entries, results=results, progress=lambda *words: None))
         fabric = FabricRun(Wanted(Pairing("ring"), ("collective",), 5))
 
-        def run(jobs: Sequence[Sequence[Part]], bad: str = bad) -> list[list[Answer]]:
-            busy = [part.end.host for job in jobs for part in job]
+        def run(jobs: Sequence[Sequence[Role]], bad: str = bad) -> list[list[Answer]]:
+            busy = [role.end.host for job in jobs for role in job]
             assert len(busy) == len(set(busy)), "no host is in two jobs at once"
-            return [[spoilt(part, job, bad) for part in job] for job in jobs]
+            return [[spoilt(role, job, bad) for role in job] for job in jobs]
 
         run_rounds(hosts, fabric, states, lambda meetings: None, run)
         search = fabric.search
@@ -411,12 +411,12 @@ def test_a_gpu_of_the_host_is_named_or_its_network() -> None:
 def test_after_a_search_only_the_named_host_fails() -> None:
     spoiled = [answer(n, line(n, wrong=1)) for n in range(3)]
     search = Search(4, (), ("n2",), (), ("n1", "n3"), "n2: the fault is here")
-    made = findings(parts(), spoiled, judged(parts(), spoiled, LIMITS), search)
+    made = findings(roles(), spoiled, judged(roles(), spoiled, LIMITS), search)
     assert [each.status for each in made] == ["pass", "fail", "pass"] and made[1].summary.startswith(
         "the fault is here; wrong"
     )
     nobody = replace(search, named=(), cleared=("n1",))
-    made = findings(parts(), spoiled, judged(parts(), spoiled, LIMITS), nobody)
+    made = findings(roles(), spoiled, judged(roles(), spoiled, LIMITS), nobody)
     assert [each.status for each in made] == ["warn", "fail", "fail"]
 
 

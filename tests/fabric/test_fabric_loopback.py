@@ -11,7 +11,7 @@ import pytest
 from gpuready.fabric import loopback
 from gpuready.fabric.checks import judge_host
 from gpuready.fabric.commands import commands
-from gpuready.fabric.job import Part
+from gpuready.fabric.job import Role
 from gpuready.fabric.run import FabricRun, Wanted
 from gpuready.fabric.schedule import Pairing
 from gpuready.fabric.verdict import Answer, Finding, found
@@ -120,16 +120,16 @@ def run(
                 fabric.add(replace(port(link.server.device, figures[link.server.device]), server=link.server,
                                    client=link.client))  # fmt: skip
 
-    def of_part(part: Part, bad: bool) -> Answer:
-        ranks = range(part.rank * 8, part.rank * 8 + part.ranks)
+    def of_role(role: Role, bad: bool) -> Answer:
+        ranks = range(role.rank * 8, role.rank * 8 + role.ranks)
         if bad and fault == "failed":
-            return answer(part.rank, "[rank1]: RuntimeError: Timed out\n", rc=1)
+            return answer(role.rank, "[rank1]: RuntimeError: Timed out\n", rc=1)
         lines = [line(rank, wrong=1) if bad else timed(rank, 0.0003) for rank in ranks]
-        return answer(part.rank, *lines, *(f"done: rank {rank}\n" for rank in ranks), done=False)
+        return answer(role.rank, *lines, *(f"done: rank {rank}\n" for rank in ranks), done=False)
 
-    def run_jobs(jobs: Sequence[Sequence[Part]]) -> list[list[Answer]]:
-        spoilt = [len(job) > 1 and any(part.end.host == "n2" for part in job) for job in jobs]
-        return [[of_part(part, bad) for part in job] for job, bad in zip(jobs, spoilt, strict=True)]
+    def run_jobs(jobs: Sequence[Sequence[Role]]) -> list[list[Answer]]:
+        spoilt = [len(job) > 1 and any(role.end.host == "n2" for role in job) for job in jobs]
+        return [[of_role(role, bad) for role in job] for job, bad in zip(jobs, spoilt, strict=True)]
 
     run_rounds(hosts, fabric, states, meet, run_jobs)
     return fabric, met

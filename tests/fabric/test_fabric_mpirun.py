@@ -12,7 +12,7 @@ import pytest
 
 from gpuready.fabric import mpirun
 from gpuready.fabric.collective import findings
-from gpuready.fabric.job import Part, hosts_of
+from gpuready.fabric.job import Role, hosts_of
 from gpuready.fabric.run import FabricRun, Wanted
 from gpuready.fabric.schedule import Pairing
 from gpuready.fabric.verdict import Answer
@@ -23,7 +23,7 @@ from gpuready.run.cluster import Cluster
 from gpuready.verbs.fabric import divided, rounds
 from gpuready.verbs.fabric.rounds import Hosts, RunJobs
 from gpuready.verbs.fabric.rounds import test_all as run_rounds
-from tests.fabric.test_fabric_collective import parts
+from tests.fabric.test_fabric_collective import roles
 from tests.fabric.test_fabric_verdict import recorded
 from tests.verbs.render.test_kubernetes import node
 
@@ -35,12 +35,12 @@ TABLE = f"collective: all_reduce\nhost: 0 gpu-pod0\nhost: 1 gpu-pod1.example\n{L
 ROW = " 10737418240    2684354560     float     sum      -1  3825027    2.81    2.81      0  "
 
 
-def two() -> list[Part]:
-    return [replace(each, ranks=1) for each in parts(8)[:2]]
+def two() -> list[Role]:
+    return [replace(each, ranks=1) for each in roles(8)[:2]]
 
 
 def test_mpirun_gets_all_hosts_and_the_environment_of_each() -> None:
-    made = mpirun.part(two(), 5)
+    made = mpirun.role(two(), 5)
     others, slots, ranks, seconds, _, _, first, second, *words = made.command.arguments
     assert (made.rank, made.end.host, others, made.others) == (0, "n1", "n2=10.0.0.2", ("n2",))
     assert (slots, ranks, seconds) == ("localhost:1,10.0.0.2:1", "2", "200")
@@ -57,7 +57,7 @@ def test_mpirun_gets_all_hosts_and_the_environment_of_each() -> None:
 def test_the_largest_size_is_one_that_ends_in_time(gbps: float | None, seconds: int, size: int) -> None:
     """At half of the line rate, with 16 ranks; each size takes 22 all-reduces, out of place and in place."""
     both = [replace(each, ranks=8, rails_gbps=gbps) for each in two()]
-    words = mpirun.part(both, seconds).command.arguments
+    words = mpirun.role(both, seconds).command.arguments
     assert words[words.index("-e") + 1] == str(size)
     if gbps:
         sizes = [size >> shift for shift in range(0, 15, 2)]
@@ -69,9 +69,9 @@ def test_a_rank_has_the_environment_of_its_host(rank: int, value: str, tmp_path:
     shown = program(tmp_path, "shown", 'printf "%s|" "$NCCL_X" "$@"')
     first, second = (
         replace(each, ranks=ranks, command=replace(each.command, before=(f"NCCL_X={text}",)))
-        for each, ranks, text in zip(parts(8), (2, 3), ("a b", "$(c)'"), strict=False)
+        for each, ranks, text in zip(roles(8), (2, 3), ("a b", "$(c)'"), strict=False)
     )
-    _, _, _, _, script, _, *words = mpirun.part([first, second], 5).command.arguments
+    _, _, _, _, script, _, *words = mpirun.role([first, second], 5).command.arguments
     given = {**os.environ, "OMPI_COMM_WORLD_RANK": str(rank)}
     ran = subprocess.run(
         ["bash", "-c", script, str(shown), *words], env=given, capture_output=True, text=True, check=True
@@ -166,7 +166,7 @@ def said(path: Path, others: str = "") -> str:
     for name in ("ssh", "sh", "bash", "id", "awk", "xargs", "timeout", "sleep"):
         if not (path / name).exists():
             (path / name).symlink_to(f"/usr/bin/{name}")
-    command = mpirun.part(two(), 5).command
+    command = mpirun.role(two(), 5).command
     words = ["/bin/bash", "-c", command.shell, others, *command.arguments[1:]]
     ran = subprocess.run(words, env={"PATH": str(path)}, capture_output=True, text=True, check=False)
     return ran.stdout
@@ -227,7 +227,7 @@ def test_each_collective_has_a_limit_and_mpirun_starts_all_hosts_itself(tmp_path
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, as on a node")
 def test_the_script_runs_as_the_user_who_called_sudo() -> None:
-    command = mpirun.part(two(), 5).command
+    command = mpirun.role(two(), 5).command
     words = ["/bin/bash", "-c", command.shell, *command.arguments]
     ran = subprocess.run(words, env={**os.environ, "SUDO_USER": "nobody"}, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stdout.split("PATH of ")[1]) == (3, "nobody\n"), ran
@@ -285,7 +285,7 @@ def one_run(run: RunJobs) -> FabricRun:
 def test_a_run_hands_all_hosts_to_mpirun_and_says_why_it_cannot() -> None:
     asked: list[list[str]] = []
 
-    def run(jobs: Sequence[Sequence[Part]]) -> list[list[Answer]]:
+    def run(jobs: Sequence[Sequence[Role]]) -> list[list[Answer]]:
         asked.append(hosts_of(jobs))  # whose locks a worker holds
         return [[Answer(3, "cannot: there is no mpirun in the PATH of ubuntu\n")]]
 
@@ -303,8 +303,8 @@ def test_a_worker_holds_the_locks_of_all_hosts_that_mpirun_uses(monkeypatch: pyt
         each=lambda work, names, together=1: asked.append((names, together)),
         work=lambda verb, work: work(SimpleNamespace(parts={})),
     ))  # fmt: skip
-    monkeypatch.setattr(divided, "test_all", lambda *given: given[-1]([[mpirun.part(two(), 5)]]))
-    monkeypatch.setattr(divided, "settle", lambda *given: None)
+    monkeypatch.setattr(divided, "test_all", lambda *given: given[-1]([[mpirun.role(two(), 5)]]))
+    monkeypatch.setattr(divided, "conclude", lambda run, *given: run)
     divided.run_tests(cluster, wanted=Wanted(Pairing("ring"), ("collective",), 5, mpirun=True))
     assert asked[1:] == [(["n1", "n2"], 2)]
 

@@ -1,4 +1,4 @@
-"""``fabric --tests train``: the part of each host, and the verdict from the answers of all.
+"""``fabric --tests train``: the role of each host, and the verdict from the answers of all.
 
 The texts of ranks and torchrun are from three test machines with Debian's PyTorch 2.6 and gloo, shortened. LATE is made
 up in their form.
@@ -13,7 +13,7 @@ import pytest
 from gpuready.base import resources
 from gpuready.fabric.checks import judge_host
 from gpuready.fabric.counters import Snapshot
-from gpuready.fabric.job import Part
+from gpuready.fabric.job import Role
 from gpuready.fabric.job import planned as planned_job
 from gpuready.fabric.run import FabricRun, Wanted
 from gpuready.fabric.schedule import Pairing
@@ -54,11 +54,11 @@ CUT = (
 )
 
 
-def planned(states: dict[str, NodeState], specs: dict[str, NodeSpec], seconds: int) -> tuple[list[Part], list[Finding]]:
+def planned(states: dict[str, NodeState], specs: dict[str, NodeSpec], seconds: int) -> tuple[list[Role], list[Finding]]:
     return planned_job(TEST, lambda _: arguments(seconds), seconds, states, specs)
 
 
-def parts(*specs: NodeSpec) -> list[Part]:
+def roles(*specs: NodeSpec) -> list[Role]:
     states = {name: state(f"eth0 virtio_net 10.0.0.{name[1]}/24") for name in NAMES}
     found, wrong = planned(states, dict(zip(NAMES, specs or (NO_GPUS,) * 3, strict=True)), 5)
     assert not wrong
@@ -76,14 +76,14 @@ GOOD = [rank(0, 0.0255), rank(1, 0.0177), rank(2, 0.0224)]
 
 def outcome(*answers: Answer) -> tuple[str, str]:
     """The status and the summary that all hosts share."""
-    found = judged(parts(), answers)
+    found = judged(roles(), answers)
     assert [(each.client.host, each.server.host) for each in found] == [(name, name) for name in NAMES]
     ((status, summary),) = {(each.status, each.summary) for each in found}
     return status, summary
 
 
 def test_each_host_gets_its_part_of_one_torchrun() -> None:
-    first, second, _ = (each.command for each in parts())
+    first, second, _ = (each.command for each in roles())
     assert first.tool == "/opt/env/bin/python" and first.gloo
     words = "--nnodes 3 --node-rank 1 --nproc-per-node 1 --master-addr 10.0.0.1"
     assert second.launcher == tuple(words.split())
@@ -125,7 +125,7 @@ def test_one_loss_and_the_rate_of_all() -> None:
     assert summary.startswith(
         "9165 samples/s, 3 ranks, gloo, loss 0.0135; a step takes 83.8 ms; each rank computes for 17.7 to 25.5"
     )
-    assert judged(parts(), GOOD)[0].value == pytest.approx(3 * 256 / 0.0838)
+    assert judged(roles(), GOOD)[0].value == pytest.approx(3 * 256 / 0.0838)
 
 
 @pytest.mark.parametrize(
@@ -154,10 +154,10 @@ def test_what_goes_wrong_on_one_host_is_the_result_of_all(answers: list[Answer],
 
 
 def test_the_slow_host_and_the_wrong_interface_are_those_of_one_host() -> None:
-    slow = judged(parts(), [rank(0, 0.0224), rank(1, 0.0225), rank(2, 0.2)])
+    slow = judged(roles(), [rank(0, 0.0224), rank(1, 0.0225), rank(2, 0.2)])
     assert [each.status for each in slow] == ["pass", "pass", "warn"]
     assert slow[2].summary.startswith("89 % slower than the median host, computes for 200 ms; ")
-    astray = judged(parts(), [*GOOD[:2], rank(2, moved=4000)])
+    astray = judged(roles(), [*GOOD[:2], rank(2, moved=4000)])
     assert [each.status for each in astray] == ["pass", "pass", "fail"]
     assert astray[2].summary.endswith("but this host did not use eth0 for it")
 
@@ -172,7 +172,7 @@ def test_the_slow_host_and_the_wrong_interface_are_those_of_one_host() -> None:
 )
 def test_a_training_that_did_not_run_proves_nothing(answers: list[Answer] | None, checks: dict[str, str]) -> None:
     run = FabricRun(Wanted(Pairing("ring"), ("train",), 5))
-    for each in judged(parts(), answers) if answers else [blocked(TEST, part.end, part.end, "x") for part in parts()]:
+    for each in judged(roles(), answers) if answers else [blocked(TEST, role.end, role.end, "x") for role in roles()]:
         run.add(each)
     found = judge_host(run, "n1", NO_GPUS, date(2026, 11, 23))
     assert {each.check.id: each.verdict.status for each in found} == checks

@@ -288,7 +288,7 @@ def short_lines() -> list[str]:
     return lines(texts={"proc": _repeated("/proc/a:xxxxxxx\n", MIB)})
 
 
-@answers("proc.text of the probe's answer has|no answer within")
+@answers("proc.text of the node's answer has|no answer within")
 def too_many_short_lines() -> list[str]:
     return lines(texts={"proc": _repeated("/proc/a:xxxxxxx\n", 11 * MIB)})
 

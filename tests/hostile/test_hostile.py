@@ -204,7 +204,7 @@ def test_a_flood_costs_the_others_no_time_and_no_memory(servers: Servers, alone:
 def test_ten_hostile_nodes_fail_by_name_beside_256_good_ones_and_cost_them_little(servers: Servers) -> None:
     """In CPU time, because it does not depend on what else this machine does; the good ones alone are the measure."""
     good = [f"good{number}" for number in range(256)]
-    ended = {"too_many_short_lines": "proc.text of the probe's answer has", "work_without_end": "of CPU time",
+    ended = {"too_many_short_lines": "proc.text of the node's answer has", "work_without_end": "of CPU time",
              "endless_record": "sent more than", "endless_stderr": "sent more than"}  # fmt: skip
     hostile = ["short_lines", "slow_to_mask", *(f"{name}{number}" for name in ended for number in (1, 2))]
     by_themselves = run(servers, "plan --parallel 32 --probe-timeout 300", good, timeout=600)

@@ -589,7 +589,7 @@ def test_a_part_over_its_limit_fails_the_host_by_name(part: str, most: int) -> N
     assert parse(answer(most)).kernel == "x"
     with pytest.raises(
         ProbeError,
-        match=f"{part.removeprefix('P/')} of the probe's answer has {most + 1} characters; .* at most {most}",
+        match=f"{part.removeprefix('P/')} of the node's answer has {most + 1} characters; .* at most {most}",
     ):
         parse(answer(most + 1))
 

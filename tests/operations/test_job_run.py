@@ -9,7 +9,7 @@ from gpuready.fabric import mpirun
 from gpuready.fabric.verdict import Answer
 from gpuready.operations.transport import ConnectionLost
 from gpuready.verbs.fabric import job_run as operation
-from tests.fabric.test_fabric_training import NAMES, parts
+from tests.fabric.test_fabric_training import NAMES, roles
 
 
 class Node:
@@ -44,7 +44,7 @@ def test_no_node_can_make_the_others_wait_for_ever(first: Node, trouble: str, mo
     monkeypatch.setattr(operation, "_OWN_ERROR", 0.2)
     hosts: Any = NAMES
     with gevent.Timeout(10):
-        found = operation.run_job(parts(), hosts)
+        found = operation.run_job(roles(), hosts)
     assert trouble in found[0].trouble and [each.rc for each in found[1:]] == [None, None]
 
 
@@ -60,7 +60,7 @@ def test_mpirun_may_be_silent_until_its_limit(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Node, "hear", hear)
     monkeypatch.setattr(operation, "begin", lambda stack, host, *rest: started.append(rest) or Node())
     monkeypatch.setattr(operation, "answer", lambda session: Answer(0))
-    job = mpirun.part(parts(), 5)
+    job = mpirun.role(roles(), 5)
     hosts: Any = NAMES[:1]
     assert operation.run_job([job], hosts) == [Answer(0)]
     assert limits == [job.command.limit + operation._GRACE] and started[0][-1] == ""
@@ -69,9 +69,9 @@ def test_mpirun_may_be_silent_until_its_limit(monkeypatch: pytest.MonkeyPatch) -
 def test_the_whole_training_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     endless = {name: Node(*[("beat", "")] * 40_000) for name in NAMES}
     monkeypatch.setattr(operation, "begin", lambda stack, host, *rest: endless[host])
-    monkeypatch.setattr(operation, "_GRACE", 0.2 - parts()[0].command.limit)
+    monkeypatch.setattr(operation, "_GRACE", 0.2 - roles()[0].command.limit)
     monkeypatch.setattr(Node, "hear", lambda self, *words, limit: gevent.sleep(0.001) or ("beat", ""))
     hosts: Any = NAMES
     with gevent.Timeout(10):
-        found = operation.run_job(parts(), hosts)
+        found = operation.run_job(roles(), hosts)
     assert all("torchrun did not end within" in each.trouble for each in found)

@@ -31,7 +31,7 @@ from gpuready.operations.node_state import forget, host_plan, settled_state
 from gpuready.operations.reboot import reboot
 from gpuready.operations.step import StepCommand
 from gpuready.result.model import HostResult
-from gpuready.run.evaluate import compared, judged
+from gpuready.run.evaluate import fill_checks, fill_components
 
 WANTED = NodeSpec.model_validate({"hardware": {"gpus": "none"}, "memlock": "unlimited"})
 STATE = NodeState(systemd=True, capabilities="ffffffffff")
@@ -53,10 +53,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[NodeState]:
 
 def test_plan_and_checks_share_the_comparisons(asked: list[NodeState]) -> None:
     run, plan = HostResult("n1", state=STATE), Plan(NODE, WANTED, STATE)
-    compared(run, plan, Disruption.restart)
-    judged(run, plan)
+    fill_components(run, plan, Disruption.restart)
+    fill_checks(run, plan)
     run.state = STATE.model_copy(update={"active": {"done": Answer()}})  # as after the active checks of verify
-    judged(run, plan)
+    fill_checks(run, plan)
     verdicts = {each.id: each.status for each in run.checks}
     assert verdicts["memlock.config"] == "fail" and "docker.smoke" in verdicts
     assert len(asked) == 1

@@ -22,7 +22,8 @@ from gpuready.result.formats import MATRIX_FORMATS
 from gpuready.result.model import INTERRUPTED, CheckResult, HostResult, Run
 from gpuready.result.render import render
 from gpuready.result.text import printable
-from gpuready.verbs.fabric.part import PART, Fabric
+from gpuready.verbs.fabric.conclude import fabric_of
+from gpuready.verbs.fabric.part import PART
 from tests.command import VALIDATOR
 from tests.fabric.fabric_samples import ALL, end, finding, sample
 
@@ -36,7 +37,7 @@ def run(fabric: FabricRun | None = None, *names: str) -> Run:
         part=PART,
     )
     found = sample() if fabric is None else fabric
-    made.parts["fabric"] = Fabric.of(found)
+    made.parts["fabric"] = fabric_of(found)
     for host in made.hosts:
         host.checks = list(map(CheckResult.of, judge_host(found, host.name, NodeSpec(), date(2026, 11, 21))))
     return made

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gpuready.base.errors import (
+    EXIT_CODES,
     BugError,
     ConvergeError,
     GpureadyError,
@@ -27,7 +28,7 @@ from gpuready.contract.component import Change, Disruption
 from gpuready.model.state import OS, Container, Docker, Driver, File, NodeState, Unknown
 from gpuready.result.exitcode import MEANING, exit_code
 from gpuready.result.human import human
-from gpuready.result.model import EXIT_CODES, INTERRUPTED, CheckResult, ComponentResult, Error, HostResult, Run, Scope
+from gpuready.result.model import INTERRUPTED, CheckResult, ComponentResult, Error, HostResult, Run, Scope
 from gpuready.result.verbs import VERBS
 
 TOOLKIT = Comparison(

@@ -240,13 +240,29 @@ def test_restart_fails_with_the_old_file_too(newer: Both) -> None:
     before = newer.prepare(b'{"debug": true}', drop_in="[Service]\nExecStartPre=/bin/sh -c '[ ! -e /run/no ]'\n")
     newer.sh("touch /run/no")
     newer.fails(
-        rf"Docker does not start, not even with the restored {DAEMON_JSON} \(its containers still run.*\): ", **CDI
+        rf"Docker does not start: .*\. gpuready restored {DAEMON_JSON}; .* either \(its containers still run.*\)", **CDI
     )
     for node, was, seen in zip(newer.nodes, before, newer.look(), strict=True):
         assert seen.file == was.file
         assert not seen.unit.startswith("active")
         node.sh(f"kill -0 {was.before['Pid']}")
     newer.sh("rm /run/no; systemctl reset-failed docker.service docker.socket; systemctl start docker.service")
+    newer.settled(**CDI)
+
+
+@pytest.mark.fault("engine-refuses")
+def test_a_restart_that_waited_fails_in_the_next_run(newer: Both) -> None:
+    """A container lets the restart wait. It ends, and the next run restarts Docker, which does not start."""
+    refuses = f"[Service]\nExecStartPre=/bin/sh -c '! grep -q cdi {DAEMON_JSON}'\n"
+    newer.prepare(b'{"live-restore": false}', drop_in=refuses)
+    newer.apply(code=7, **CDI)
+    assert all(seen.document["features"] == {"cdi": True} and seen.before["Running"] for seen in newer.look())
+    newer.sh("docker rm -f before")
+    newer.fails(rf"gpuready set features.cdi in {DAEMON_JSON} back to what Docker ran with; Docker runs again", **CDI)
+    for seen in newer.look():
+        assert seen.unit.startswith("active ") and "features" not in seen.document
+        assert "nvidia" in seen.info["Runtimes"] and not seen.info["CDISpecDirs"]
+    newer.sh("rm -r /etc/systemd/system/docker.service.d; systemctl daemon-reload")
     newer.settled(**CDI)
 
 

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
+#: The exit codes of a run, the worst first. What they mean: gpuready.result.exitcode.MEANING.
+EXIT_CODES = (70, 130, 64, 5, 1, 4, 6, 3, 7, 2, 74, 0)
+
 
 def brief(text: str, most: int = 320) -> str:
     """Shorten another program's message to one line of at most ``most`` characters.

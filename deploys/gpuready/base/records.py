@@ -1,4 +1,7 @@
-"""Parse the lines that gpuready's scripts print on a node into records. A damaged line is an error, never a guess."""
+"""Parse the node's answer: the lines that the probe, the active checks and other scripts print, as records.
+
+A damaged line is an error, never a guess. templates/lib/PROTOCOL.md describes the lines.
+"""
 
 import base64
 import binascii
@@ -12,13 +15,13 @@ from gpuready.base.facts import File, Unknown
 #: Limits of one answer. The probe has 2 MB for its files; base64 adds a third.
 MOST_CHARACTERS = 16_000_000
 MOST_RECORDS = 10_000
-#: Limits of one part of the probe's answer, in characters: a configuration file (the probe's ``find`` leaves out larger
+#: Limits of one part of the node's answer, in characters: a configuration file (the probe's ``find`` leaves out larger
 #: ones), what the shell itself read, and a command's output.
 MOST_FILE, MOST_TEXT, MOST_OUTPUT = 1 << 20, 1 << 20, 2 << 20
 
 
 class ProbeError(GpureadyError):
-    """The probe's answer is incomplete, or not in the form that the probe prints."""
+    """The node's answer is incomplete, or not in the form that gpuready's scripts print."""
 
     kind = "probe"
     exit_code = 4
@@ -34,7 +37,7 @@ def _decode(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as e:
-        raise ProbeError(f"the probe's output is damaged ({e})") from None
+        raise ProbeError(f"the node's answer is damaged ({e})") from None
 
 
 def _text(data: bytes) -> str:
@@ -42,7 +45,7 @@ def _text(data: bytes) -> str:
 
 
 class Records:
-    """The probe's records by kind and name. ``pause`` is called before a part is returned: to parse it takes time."""
+    """The records by kind and name. ``pause`` is called before a part is returned: to parse it takes time."""
 
     def __init__(self, lines: list[str], pause: Callable[[], None] = lambda: None) -> None:
         self._pause = pause
@@ -52,15 +55,15 @@ class Records:
         self.stuck: dict[str, str] = {}
         size = sum(map(len, lines))
         if len(lines) > MOST_RECORDS or size > MOST_CHARACTERS:
-            raise ProbeError(f"the probe printed {size} characters in {len(lines)} lines: too much")
+            raise ProbeError(f"the node printed {size} characters in {len(lines)} lines: too much")
         for seen, line in enumerate(lines):
             word, *rest = line.split(" ")
             if word == "end":
                 if rest != [str(seen)]:
-                    raise ProbeError(f"the probe's output is cut: {seen} records of {' '.join(rest)[:40]}")
+                    raise ProbeError(f"the node's answer is cut: {seen} records of {' '.join(rest)[:40]}")
                 return
             self._take(word, rest, line)
-        raise ProbeError("the probe's output is cut: its end marker is missing")
+        raise ProbeError("the node's answer is cut: its end marker is missing")
 
     def _take(self, word: str, rest: list[str], line: str) -> None:
         if word == "tar" and len(rest) == 1:
@@ -68,9 +71,9 @@ class Records:
         elif word == "run" and len(rest) == 3 and rest[1].isascii() and rest[1].isdigit():
             self.runs[rest[0]] = (int(rest[1][:4]), _text(_decode(rest[2])))
         elif word == "failed" and len(rest) == 1:
-            raise ProbeError(_text(_decode(rest[0])).strip() or "the probe could not begin")
+            raise ProbeError(_text(_decode(rest[0])).strip() or "the script could not begin")
         else:
-            raise ProbeError(f"the probe's answer has an unknown line: {line[:80]!r}")
+            raise ProbeError(f"the node's answer has an unknown line: {line[:80]!r}")
 
     def _unpack(self, data: bytes) -> None:
         own: dict[str, str] = {}
@@ -85,7 +88,7 @@ class Records:
                         text=text, mode=each.mode, uid=each.uid, gid=each.gid, mtime=each.mtime
                     )
         except ArchiveError as e:
-            raise ProbeError(f"the probe's files are damaged ({e})") from None
+            raise ProbeError(f"the node's files are damaged ({e})") from None
         for key, text in own.items():
             name, _, kind = key.rpartition(".")
             if kind == "text":
@@ -130,7 +133,7 @@ def _bounded(name: str, text: str, most: int) -> str:
     absent, and a text without lines as "there is none": either could turn a failure into a pass.
     """
     if len(text) > most:
-        raise ProbeError(f"{name} of the probe's answer has {len(text)} characters; gpuready reads at most {most}")
+        raise ProbeError(f"{name} of the node's answer has {len(text)} characters; gpuready reads at most {most}")
     return text
 
 

@@ -16,7 +16,7 @@ from gpuready.inventory.hosts import HostEntry
 from gpuready.model.state import NodeState
 from gpuready.node import NODE
 from gpuready.result.model import HostResult, Run
-from gpuready.run.evaluate import compared, judged, plan_batches
+from gpuready.run.evaluate import fill_checks, fill_components, judge_racks, plan_batches
 
 
 def offline(wanted: Request, path: str) -> Run:
@@ -24,7 +24,10 @@ def offline(wanted: Request, path: str) -> Run:
     began = time.monotonic()
     states = read_states(path, [entry.name for entry in wanted.entries]) if wanted.entries else {}  # an empty shard
     run = Run(wanted.verb, [_host(entry, states, wanted) for entry in wanted.entries])
-    plan_batches(run, {entry.name: entry for entry in wanted.entries}, wanted.batch, wanted.share)
+    entries = {entry.name: entry for entry in wanted.entries}
+    plan_batches(run, entries, wanted.batch, wanted.share)
+    if wanted.verb == "verify":
+        judge_racks(run.hosts, entries)
     wanted.complete(run)
     run.recorded = True
     run.source = f"{run.source}, states from {path}"
@@ -33,16 +36,16 @@ def offline(wanted: Request, path: str) -> Run:
 
 
 def _host(entry: HostEntry, states: Mapping[str, NodeState], wanted: Request) -> HostResult:
-    run, state = HostResult(entry.name, notes=list(entry.notes)), states.get(entry.name)
+    result, state = HostResult(entry.name, notes=list(entry.notes)), states.get(entry.name)
     if state is None:
-        run.notes.append("the file has no state of this host")
-        return run
+        result.notes.append("the file has no state of this host")
+        return result
     try:
-        run.saw(state, entry.spec)
+        result.saw(state, entry.spec)
         plan = Plan(NODE, entry.spec, state, wanted.selected)
-        compared(run, plan, wanted.allowed, verb=wanted.verb)
-        judged(run, plan)
+        fill_components(result, plan, wanted.allowed, verb=wanted.verb)
+        fill_checks(result, plan)
     except Exception as e:  # a host's surprise is that host's outcome, never the run's
         say(traceback.format_exc().rstrip(), err=True)
-        run.fail(BugError(f"bug in gpuready: {type(e).__name__}: {e}"))
-    return run
+        result.fail(BugError(f"bug in gpuready: {type(e).__name__}: {e}"))
+    return result

@@ -221,7 +221,7 @@ def _tell_hosts(run: Run, color: str) -> None:
 
 def tell_skipped(run: Run, color: str = "auto") -> None:
     """Who is left alone, on stderr: for verbs whose stdout has another form."""
-    from gpuready.result.human import skipped_lines
+    from gpuready.result.blocks import skipped_lines
 
     complain("".join(f"{line}\n" for line in skipped_lines(run, Painter(use_color(color, sys.stderr)))))
 

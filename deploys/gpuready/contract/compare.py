@@ -38,7 +38,7 @@ def compare(component: Component, spec: NodeSpec, state: NodeState) -> Compariso
     remarks: tuple[str, ...] = ()
     try:
         applies = component.applies(spec, state)
-        if applies.yes and component.part and (other := owners.observed(component.part, spec, state, name)):
+        if applies.yes and component.owned_as and (other := owners.observed(component.owned_as, spec, state, name)):
             applies = Applies(False, other)
         else:
             remarks = component.remarks(spec, state)

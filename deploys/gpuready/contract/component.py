@@ -71,7 +71,7 @@ class Applies:
 class Component:
     """Base of all components. Subclasses are stateless; :data:`gpuready.node.NODE` lists each one once.
 
-    ``part``: the key of ``owners`` that applies. If the host does not own that part, the component does not apply.
+    ``owned_as``: the key of ``owners`` that applies. If the host does not own that part, the component does not apply.
     ``unit``: the service that it configures. While systemd starts that service, the component is not compared.
     ``needs_boot``: it depends on hardware, the driver or running services, so an image leaves it to its first boot.
     ``requires``: the components that must converge before this one.
@@ -80,7 +80,7 @@ class Component:
     """
 
     name: str
-    part: str = ""
+    owned_as: str = ""
     unit: str = ""
     needs_boot: bool = False
     requires: tuple[str, ...] = ()
@@ -132,6 +132,10 @@ class Component:
     def remarks(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         """Return what the user should know even without a difference, such as a setting that has no effect here."""
         return ()
+
+    def installs(self, spec: NodeSpec) -> str:
+        """Name what it installs from the node's own package sources, for ``bundle``, which leaves it out; or empty."""
+        return ""
 
     def remark_if_unused(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         """Return a remark if the component does not apply, although the spec asks for it."""

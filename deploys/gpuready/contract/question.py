@@ -3,6 +3,10 @@
 A component declares them beside its checks: a function of spec and state returns the questions to this node. Each is a
 part of one script, ``templates/NAME/ask-WHAT.sh.j2``; templates/probe/active.sh.j2 begins that script. The answers
 become ``state.active``, and checks parse them (:func:`gpuready.contract.need.answer`).
+
+The script calls functions of templates/probe/active.sh.j2, each with the name of the answer: ``limited`` runs a program
+with a time limit, ``asked`` a function of the shell, ``failed`` says why a question cannot be put, and ``unasked`` that
+something hangs.
 """
 
 from collections.abc import Callable, Iterable, Mapping

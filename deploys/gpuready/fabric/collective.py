@@ -168,21 +168,21 @@ class _Row:
     lacking: str = ""
 
 
-def judged(parts: Sequence[job.Part], answers: Sequence[Answer], limits: Thresholds) -> Outcome:
+def judged(roles: Sequence[job.Role], answers: Sequence[Answer], limits: Thresholds) -> Outcome:
     """Return the result of one job; what went wrong on one host is the result of all of them."""
-    if not parts:
+    if not roles:
         return Outcome("unknown", "these hosts have no part in the job")
-    hosts = [part.end.host for part in parts]
+    hosts = [role.end.host for role in roles]
     rows = [row for answer in answers for row in _rows(answer.text)]
-    measured = _measured(rows, sum(part.ranks for part in parts))
+    measured = _measured(rows, sum(role.ranks for role in roles))
     if missing := job.by_host(hosts, [answer.missing for answer in answers]):
         return Outcome("skip", missing, f"install {TEST.source}")
     if spoiled := [row for row in rows if row.wrong]:
         first = spoiled[0]
         at = [row for row in spoiled if (row.collective, row.size) == (first.collective, first.size)]
-        summary = f"wrong result: {_title(first.collective)} of {size_text(first.size)} on {_ranks(parts, at)}"
+        summary = f"wrong result: {_title(first.collective)} of {size_text(first.size)} on {_ranks(roles, at)}"
         if sources := sorted({rank for row in at for rank in row.sources}):
-            summary += f"; the data of {_named_ranks(parts, sources)}"
+            summary += f"; the data of {_named_ranks(roles, sources)}"
         scope = Scope.with_size(first.collective, first.size)
         return Outcome("fail", brief(summary, 1000), _EXPLAIN, measured, fault="wrong", scope=scope)
     if lost := job.by_host(hosts, [answer.trouble for answer in answers]):
@@ -192,16 +192,16 @@ def judged(parts: Sequence[job.Part], answers: Sequence[Answer], limits: Thresho
         scope = Scope(most=min(_MOST, max((row.size for row in rows), default=0) * _FACTOR or _LEAST))
         return Outcome("fail", brief(f"ended{last}: {failed}", 1000), _EXPLAIN, measured, fault="failed",
                        scope=scope)  # fmt: skip
-    done = zip(hosts, parts, answers, strict=True)
-    if silent := [host for host, part, each in done if len(_DONE.findall(each.text)) != part.ranks]:
+    done = zip(hosts, roles, answers, strict=True)
+    if silent := [host for host, role, each in done if len(_DONE.findall(each.text)) != role.ranks]:
         return Outcome("unknown", f"{hostlist(silent)}: not every rank came to its end", _EXPLAIN, measured)
     if not measured:
         return Outcome("unknown", "this backend has none of the collectives", _EXPLAIN)
-    return figured(parts, answers, rows, measured, limits)
+    return figured(roles, answers, rows, measured, limits)
 
 
 def figured(
-    parts: Sequence[job.Part],
+    roles: Sequence[job.Role],
     answers: Sequence[Answer],
     rows: Sequence[_Row],
     measured: tuple[Measured, ...],
@@ -209,12 +209,12 @@ def figured(
 ) -> Outcome:
     """Return the result of a job without a fault: its figures, and whether the all-reduce is fast enough."""
     models = [model for answer in answers for model in _MODEL.findall(answer.text)]
-    limit, why = _limit(parts, models, limits)
+    limit, why = _limit(roles, models, limits)
     found = Outcome("pass", "", measured=measured, limit=limit)
     best = found.best("all_reduce") or measured[0]
     shown = [f"{_title(name)} {top.busbw:.3g}" for name in SHARES if (top := found.best(name))]
     lacking = {_title(row.collective): row.lacking for row in rows if row.lacking}
-    text = f"{', '.join(shown)} GB/s ({why}), {measured[0].ranks} ranks, {parts[0].network}"
+    text = f"{', '.join(shown)} GB/s ({why}), {measured[0].ranks} ranks, {roles[0].network}"
     text += "".join(f"; {name} is not available here: {reason}" for name, reason in lacking.items())
     if limit is not None and best.collective == "all_reduce" and best.busbw < limit:
         scope = Scope.with_size("all_reduce", best.size)
@@ -223,60 +223,60 @@ def figured(
     return replace(found, summary=text)
 
 
-def _limit(parts: Sequence[job.Part], models: Sequence[str], limits: Thresholds) -> tuple[float | None, str]:
+def _limit(roles: Sequence[job.Role], models: Sequence[str], limits: Thresholds) -> tuple[float | None, str]:
     """Return the least bus bandwidth of the all-reduce in GB/s, and where it comes from or why there is none."""
-    if len(parts) == 1:
+    if len(roles) == 1:
         floor = floor_of_node([Gpu(0, "", "", model, mig=False, capped=False) for model in models], limits.all_reduce)
         return (floor.least, f"limit: {floor.why}") if floor else (None, "no limit for these GPUs of one host")
     if limits.collective is not None:
         return limits.collective, f"verify.thresholds.collective {limits.collective:g}"
-    if any(part.end.over_tcp for part in parts):
+    if any(role.end.over_tcp for role in roles):
         return None, "no limit over TCP"
-    rails = [part.rails_gbps for part in parts if part.rails_gbps]
-    if len(rails) < len(parts):
+    rails = [role.rails_gbps for role in roles if role.rails_gbps]
+    if len(rails) < len(roles):
         return None, "no limit: the line rate of a port is unknown"
     share = limits.write_bw * limits.nccl
     return share * min(rails) / 8, f"limit: {share:.2g} of {min(rails):g} Gbit/s, the ports of a host together"
 
 
-def counted(part: job.Part, answer: Answer, moved: int) -> list[Proof]:
+def counted(role: job.Role, answer: Answer, moved: int) -> list[Proof]:
     """Return the proofs by the counters of the host and by NCCL's log. ``moved``: the bytes of all ports together."""
-    least = moved if part.single else 0
-    return proofs(part.end, answer, Moved(0, least, 0, least), nccl=not part.command.gloo)
+    least = moved if role.single else 0
+    return proofs(role.end, answer, Moved(0, least, 0, least), nccl=not role.command.gloo)
 
 
 def findings(
-    parts: Sequence[job.Part],
+    roles: Sequence[job.Role],
     answers: Sequence[Answer],
     found: Outcome,
     search: Search | None,
-    prove: Callable[[job.Part, Answer, int], list[Proof]] = counted,
+    prove: Callable[[job.Role, Answer, int], list[Proof]] = counted,
 ) -> list[Finding]:
     """Return a finding for each host. After a search, a host that passed with others passes."""
     top = found.best("all_reduce")
     value = top.busbw if top else None
     more = {f"{name}_busbw": each.busbw for name in SHARES if (each := found.best(name))}
     reduced = [each for each in found.measured if each.collective == "all_reduce"]
-    least = sum(each.size * each.iterations for each in reduced) if len(parts) > 1 else 0
+    least = sum(each.size * each.iterations for each in reduced) if len(roles) > 1 else 0
     made = []
-    for part, answer in zip(parts, answers, strict=True):
+    for role, answer in zip(roles, answers, strict=True):
         status, summary, remedy, proof = found.status, found.summary, found.remedy, ""
-        if search and part.end.host in search.named:
-            summary = f"{search.summary.removeprefix(f'{part.end.host}: ')}; {summary}"  # the line has the name
-        elif search and part.end.host in search.cleared:
+        if search and role.end.host in search.named:
+            summary = f"{search.summary.removeprefix(f'{role.end.host}: ')}; {summary}"  # the line has the name
+        elif search and role.end.host in search.cleared:
             status, remedy = ("pass", "") if search.named else ("warn", remedy)
             summary = f"passed with other hosts; {search.summary}"
         elif search:
             summary = f"{summary}; {search.summary}"
         if status == "pass" and not search:
-            proved = prove(part, answer, least)
+            proved = prove(role, answer, least)
             proof = "; ".join(each.text for each in proved)
             if any(each.proved is False for each in proved):
-                status, summary, remedy = "fail", f"{summary}; but not through {part.end.device}", _EXPLAIN
+                status, summary, remedy = "fail", f"{summary}; but not through {role.end.device}", _EXPLAIN
             elif any(each.proved is None for each in proved):
                 status, summary = "unknown", f"{summary}; but without proof of the network"
         made.append(
-            Finding(TEST.name, part.end, part.end, status, summary, value, found.limit, proof, remedy, more=more)
+            Finding(TEST.name, role.end, role.end, status, summary, value, found.limit, proof, remedy, more=more)
         )
     return made
 
@@ -389,12 +389,12 @@ def _measured(rows: Sequence[_Row], ranks: int) -> tuple[Measured, ...]:
     )
 
 
-def _ranks(parts: Sequence[job.Part], rows: Sequence[_Row]) -> str:
-    return _named_ranks(parts, sorted({row.rank for row in rows}))
+def _ranks(roles: Sequence[job.Role], rows: Sequence[_Row]) -> str:
+    return _named_ranks(roles, sorted({row.rank for row in rows}))
 
 
-def _named_ranks(parts: Sequence[job.Part], ranks: Sequence[int]) -> str:
+def _named_ranks(roles: Sequence[job.Role], ranks: Sequence[int]) -> str:
     """Return ``ranks 0, 1 (n1)``."""
-    ends = list(accumulate(part.ranks for part in parts))
-    hosts = dict.fromkeys(parts[next((i for i, end in enumerate(ends) if rank < end), -1)].end.host for rank in ranks)
+    ends = list(accumulate(role.ranks for role in roles))
+    hosts = dict.fromkeys(roles[next((i for i, end in enumerate(ends) if rank < end), -1)].end.host for rank in ranks)
     return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))} ({hostlist(hosts)})"

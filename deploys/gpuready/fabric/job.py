@@ -1,4 +1,4 @@
-"""A job of all hosts at once with torchrun: the part of each host, and why its ranks failed.
+"""A job of all hosts at once with torchrun: the role of each host, and why its ranks failed.
 
 There is one rank for each GPU. The ranks use NCCL, or gloo if the specs say that no host has a GPU.
 
@@ -36,8 +36,8 @@ _ERROR = re.compile(
 
 
 @dataclass(frozen=True)
-class Part:
-    """The part of one host. ``rank``: of the node. ``ranks``: their number on the node.
+class Role:
+    """The role of one host. ``rank``: of the node. ``ranks``: their number on the node.
 
     ``single``: one port or interface carries all traffic between the hosts, so that its counters must show all of it.
     ``rails_gbps``: the sum of the line rates of all ports or interfaces; None: unknown.
@@ -74,8 +74,8 @@ def planned(
     states: Mapping[str, NodeState],
     specs: Mapping[str, NodeSpec],
     only: Sequence[int] = (),
-) -> tuple[list[Part], list[Finding]]:
-    """Return the part of each host; or no parts, and why the job cannot run.
+) -> tuple[list[Role], list[Finding]]:
+    """Return the role of each host; or no roles, and why the job cannot run.
 
     ``arguments``: of the script, for a number of seconds to start (:func:`start`). ``seconds``: to measure.
     ``only``: these GPUs of each host.
@@ -103,7 +103,7 @@ def planned(
         problems = problems or [f"{first}: {e}"]
     if problems:
         return [], [blocked(test, end, end, "; ".join(problems)) for end in ends.values()]
-    parts, patience = [], start(sum(counts.values()))
+    roles, patience = [], start(sum(counts.values()))
     for rank, (name, end) in enumerate(ends.items()):
         environment = {
             **settled[name].variables,
@@ -130,8 +130,8 @@ def planned(
         rates = rates or [each.port.line_gbps for each in settled[name].fabric]
         known = [rate for rate in rates if rate]
         rails = sum(known) if known and len(known) == len(rates) else None
-        parts.append(Part(end, rank, command, counts[name], gloo or len(rates) < 2, rails))
-    return parts, []
+        roles.append(Role(end, rank, command, counts[name], gloo or len(rates) < 2, rails))
+    return roles, []
 
 
 def _end(host: str, settled: Settings, gloo: bool) -> End:
@@ -145,9 +145,9 @@ def _end(host: str, settled: Settings, gloo: bool) -> End:
     return End(host, device, number, port.netdev, str(port.address or ""))
 
 
-def hosts_of(jobs: Sequence[Sequence[Part]]) -> list[str]:
+def hosts_of(jobs: Sequence[Sequence[Role]]) -> list[str]:
     """Return the hosts that these jobs use, each once, in order."""
-    return list(dict.fromkeys(name for parts in jobs for part in parts for name in (part.end.host, *part.others)))
+    return list(dict.fromkeys(name for roles in jobs for role in roles for name in (role.end.host, *role.others)))
 
 
 def by_host(hosts: Sequence[str], texts: Sequence[str]) -> str:

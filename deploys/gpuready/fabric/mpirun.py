@@ -23,7 +23,7 @@ from gpuready.fabric import figures
 from gpuready.fabric.collective import Measured, Outcome, Scope, figured, size_text
 from gpuready.fabric.commands import Command, Test
 from gpuready.fabric.counters import Proof
-from gpuready.fabric.job import Part, start
+from gpuready.fabric.job import Role, start
 from gpuready.fabric.verdict import Answer, log_proof
 from gpuready.model.verify import Thresholds
 from gpuready.network import torch
@@ -156,41 +156,41 @@ done
 """
 
 
-def _most(parts: Sequence[Part], seconds: float) -> int:
+def _most(roles: Sequence[Role], seconds: float) -> int:
     """Return the largest size with which a collective ends in time at half of the line rate."""
-    rate = min(each.rails_gbps or _UNKNOWN_RATE for each in parts) / 8 * 1e9 / 2
+    rate = min(each.rails_gbps or _UNKNOWN_RATE for each in roles) / 8 * 1e9 / 2
     # An all-reduce sends nearly twice the size, out of place and in place; all smaller sizes together take a third.
     fits = seconds * rate / (2 * 2 * _RUNS * 4 / 3)
-    most, size = _MOST_OVER_TCP if parts[0].end.over_tcp else Scope().most, _LEAST_LAST
+    most, size = _MOST_OVER_TCP if roles[0].end.over_tcp else Scope().most, _LEAST_LAST
     while size * _FACTOR <= min(fits, most):
         size *= _FACTOR
     return size
 
 
-def part(parts: Sequence[Part], seconds: int) -> Part:
-    """Return what the first host runs for all parts of a job. ``seconds``: a tenth of what a collective may take."""
-    first = parts[0]
-    most = _most(parts, 10 * seconds)
+def role(roles: Sequence[Role], seconds: int) -> Role:
+    """Return what the first host runs for all roles of a job. ``seconds``: a tenth of what a collective may take."""
+    first = roles[0]
+    most = _most(roles, 10 * seconds)
     sizes = ("-b", str(_LEAST), "-e", str(most), "-f", str(_FACTOR), "-g", "1", "-n", str(_ITERATIONS))
     environments = []
-    for each in parts:
+    for each in roles:
         given = [pair for pair in each.command.before if not pair.startswith(f"{torch.VARIABLE}=")]
         if each.end.netdev:  # MPI itself: else it may choose a bridge of Docker, which has the same address everywhere
             given.append(f"OMPI_MCA_btl_tcp_if_include={each.end.netdev}")
         environments.append(f"{each.ranks} {shlex.join(given)}")
-    slots = ",".join(f"{each.end.address if each.rank else 'localhost'}:{each.ranks}" for each in parts)
-    others = " ".join(f"{each.end.host}={each.end.address}" for each in parts[1:])
-    ranks = sum(each.ranks for each in parts)
+    slots = ",".join(f"{each.end.address if each.rank else 'localhost'}:{each.ranks}" for each in roles)
+    others = " ".join(f"{each.end.host}={each.end.address}" for each in roles[1:])
+    ranks = sum(each.ranks for each in roles)
     each_limit = start(ranks) + 10 * seconds
-    limit = _REACH * (1 + ceil(len(parts) / _AT_ONCE)) + len(_PROGRAMS) * (each_limit + _ENDING)
+    limit = _REACH * (1 + ceil(len(roles) / _AT_ONCE)) + len(_PROGRAMS) * (each_limit + _ENDING)
     arguments = (others, slots, str(ranks), str(each_limit), _RANK, _FILTER, *environments, "--", *sizes)
     command = Command(_TEST, arguments, limit, shell=_SCRIPT, tool=_TEST.tool)
-    return replace(first, command=command, others=tuple(each.end.host for each in parts[1:]))
+    return replace(first, command=command, others=tuple(each.end.host for each in roles[1:]))
 
 
-def judged(parts: Sequence[Part], answer: Answer, limits: Thresholds) -> Outcome:
+def judged(roles: Sequence[Role], answer: Answer, limits: Thresholds) -> Outcome:
     """Return the result of nccl-tests in the form of gpuready's own."""
-    here = parts[0].end.host
+    here = roles[0].end.host
     remedy = "install Open MPI and nccl-tests, and let this user log in to the other hosts by key; or omit --mpirun"
     if reasons := _REASON.findall(answer.text):
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
@@ -198,7 +198,7 @@ def judged(parts: Sequence[Part], answer: Answer, limits: Thresholds) -> Outcome
     if answer.missing or answer.trouble:
         why = f"{here}: {answer.missing or answer.trouble}"
         return Outcome("skip", why, remedy) if answer.missing else Outcome("unknown", f"the job was ended: {why}")
-    ranks = sum(each.ranks for each in parts)
+    ranks = sum(each.ranks for each in roles)
     rows = list(_rows(answer.text, ranks))
     measured = tuple(row for row, _ in rows)
     printed = Counter((row.collective, row.size) for row in measured)
@@ -223,7 +223,7 @@ def judged(parts: Sequence[Part], answer: Answer, limits: Thresholds) -> Outcome
     if not any(row.collective == "all_reduce" for row in measured):
         summary = f"nccl-tests printed no figure of all-reduce: {figures.last_line(answer.text)}"
         return Outcome("unknown", summary, measured=measured)
-    found = figured(parts, [answer], [], measured, limits)
+    found = figured(roles, [answer], [], measured, limits)
     return replace(found, summary=f"{found.summary}, nccl-tests")
 
 
@@ -249,8 +249,8 @@ def _complaint(text: str) -> str:
     return "; ".join([*list(dict.fromkeys(causes))[:3], figures.complaint(_NOISE.sub("", text))]).strip("; ")
 
 
-def proof(part: Part, answer: Answer, moved: int) -> list[Proof]:
+def proof(role: Role, answer: Answer, moved: int) -> list[Proof]:
     """Return the proof by what NCCL logged on this host; the counters of all hosts but the first are not read."""
-    name = next((name for number, name in _HOST.findall(answer.text) if int(number) == part.rank), "")
+    name = next((name for number, name in _HOST.findall(answer.text) if int(number) == role.rank), "")
     log = "\n".join(line for line in answer.text.splitlines() if name and line.startswith(f"{name}:"))
-    return [log_proof(part.end, replace(answer, text=log)) if log else Proof(None, f"{part.end}: no log of this host")]
+    return [log_proof(role.end, replace(answer, text=log)) if log else Proof(None, f"{role.end}: no log of this host")]

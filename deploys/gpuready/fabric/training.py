@@ -13,7 +13,7 @@ from gpuready.base.errors import brief
 from gpuready.base.host_list import hostlist
 from gpuready.fabric.commands import TESTS
 from gpuready.fabric.counters import Moved
-from gpuready.fabric.job import Part, by_host, complaint
+from gpuready.fabric.job import Role, by_host, complaint
 from gpuready.fabric.verdict import Answer, Finding, proofs
 from gpuready.gpu.stress_figures import least
 
@@ -39,15 +39,15 @@ def arguments(seconds: int) -> tuple[str, ...]:
     return ("--seconds", str(seconds), "--batch", str(_BATCH), "--checkpoint", "/nonexistent", *_ENDLESS)
 
 
-def judged(parts: Sequence[Part], answers: Sequence[Answer]) -> list[Finding]:
+def judged(roles: Sequence[Role], answers: Sequence[Answer]) -> list[Finding]:
     """Return a finding for each host. What went wrong on one host is the result of all of them."""
-    hosts = [part.end.host for part in parts]
+    hosts = [role.end.host for role in roles]
     reports = [_reports(answer.text) for answer in answers]
     losses = {host: each.loss for host, found in zip(hosts, reports, strict=True) for each in found}
     missing = by_host(hosts, [answer.missing for answer in answers])
     lost = by_host(hosts, [answer.trouble for answer in answers])
     failed = by_host(hosts, [complaint(answer) for answer in answers])
-    silent = [part.end.host for part, found in zip(parts, reports, strict=True) if len(found) != part.ranks]
+    silent = [role.end.host for role, found in zip(roles, reports, strict=True) if len(found) != role.ranks]
     status, summary, remedy = "fail", "", f"gpuready explain fabric.{TEST.name}"
     if missing:
         status, summary, remedy = "skip", missing, f"install {TEST.source}"
@@ -63,8 +63,8 @@ def judged(parts: Sequence[Part], answers: Sequence[Answer]) -> list[Finding]:
         shown = ", ".join(f"{host} {loss!r}" for host, loss in losses.items())
         summary = f"data was corrupted: the ranks have different losses ({shown})"
     else:
-        return _figures(parts, answers, reports)
-    return [Finding(TEST.name, part.end, part.end, status, brief(summary, 1000), remedy=remedy) for part in parts]
+        return _figures(roles, answers, reports)
+    return [Finding(TEST.name, role.end, role.end, status, brief(summary, 1000), remedy=remedy) for role in roles]
 
 
 def _reports(text: str) -> list[_Report]:
@@ -81,23 +81,23 @@ def _reports(text: str) -> list[_Report]:
     return list(found.values())
 
 
-def _figures(parts: Sequence[Part], answers: Sequence[Answer], reports: Sequence[Sequence[_Report]]) -> list[Finding]:
+def _figures(roles: Sequence[Role], answers: Sequence[Answer], reports: Sequence[Sequence[_Report]]) -> list[Finding]:
     """Judge a training that ended well: the network that carried it, and which host was slow."""
     step = max(each.step for found in reports for each in found)
-    ranks = sum(part.ranks for part in parts)
+    ranks = sum(role.ranks for role in roles)
     rate = ranks * _BATCH / step
     own = [max(each.own for each in found) for found in reports]
     middle, _, limit = least([1 / seconds for seconds in own], _MARGIN)
-    common = f"{rate:.0f} samples/s, {ranks} ranks, {parts[0].network}, loss {reports[0][0].loss:.4g}; a step takes "
+    common = f"{rate:.0f} samples/s, {ranks} ranks, {roles[0].network}, loss {reports[0][0].loss:.4g}; a step takes "
     common += f"{step * 1000:.3g} ms; each rank computes for {min(own) * 1000:.3g} to {max(own) * 1000:.3g} ms"
     made = []
-    for part, answer, seconds in zip(parts, answers, own, strict=True):
-        moved = _GRADIENTS if part.single else 0
-        proved = proofs(part.end, answer, Moved(0, moved, 0, moved), nccl=not part.command.gloo)
+    for role, answer, seconds in zip(roles, answers, own, strict=True):
+        moved = _GRADIENTS if role.single else 0
+        proved = proofs(role.end, answer, Moved(0, moved, 0, moved), nccl=not role.command.gloo)
         more = {"loss": reports[0][0].loss, "step_ms": step * 1000, "own_ms": seconds * 1000}
         status, summary, remedy = "pass", common, ""
         if any(each.proved is False for each in proved):
-            status, summary = "fail", f"{common}; but this host did not use {part.end.device} for it"
+            status, summary = "fail", f"{common}; but this host did not use {role.end.device} for it"
             remedy = f"gpuready explain fabric.{TEST.name}"
         elif any(each.proved is None for each in proved):
             status, summary = "unknown", f"{common}; but without proof of the network"
@@ -107,6 +107,6 @@ def _figures(parts: Sequence[Part], answers: Sequence[Answer], reports: Sequence
             remedy = "check this host's CPU and GPUs: other load, power limits, gpuready verify --level stress"
         proof = "; ".join(each.text for each in proved)
         made.append(
-            Finding(TEST.name, part.end, part.end, status, summary, rate, proof=proof, remedy=remedy, more=more)
+            Finding(TEST.name, role.end, role.end, status, summary, rate, proof=proof, remedy=remedy, more=more)
         )
     return made

@@ -32,7 +32,7 @@ RESET = "drain the node and reset the GPU (nvidia-smi -r -i BUS; with NVSwitch, 
 
 
 @dataclass(frozen=True)
-class Finding:
+class Problem:
     """One problem of one GPU. ``status`` is fail or warn."""
 
     status: str
@@ -49,10 +49,10 @@ def listed(state: NodeState) -> tuple[Gpu, ...]:
     return found
 
 
-def each(judge: Callable[[NodeSpec, Gpu], Iterable[Finding] | None], good: str, lacks: str) -> Judge:
+def each(judge: Callable[[NodeSpec, Gpu], Iterable[Problem] | None], good: str, lacks: str) -> Judge:
     """Judge every GPU with ``judge``.
 
-    The check passes with ``good`` where no GPU has a finding. It is skipped with ``lacks`` where ``judge`` returns None
+    The check passes with ``good`` where no GPU has a problem. It is skipped with ``lacks`` where ``judge`` returns None
     for every GPU.
     """
 

@@ -4,7 +4,7 @@ Sources: nvidia-smi(1); NVIDIA's GPU memory error management (row remapping, pag
 Azure HPC, DCGM and gpud for the limits at which a node is taken out of service.
 """
 
-from gpuready.gpu.gpus import RESET, Finding, check, each, on
+from gpuready.gpu.gpus import RESET, Problem, check, each, on
 from gpuready.gpu.thresholds import limit
 from gpuready.model.smi import Gpu
 from gpuready.model.spec import NodeSpec
@@ -12,72 +12,72 @@ from gpuready.model.spec import NodeSpec
 REPLACE = "drain the node and replace the GPU"
 
 
-def _recovery(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
+def _recovery(spec: NodeSpec, gpu: Gpu) -> list[Problem] | None:
     if gpu.recovery is None:
         return None
     if gpu.recovery == "None":
         return []
     known = {"Reboot": "drain the node and reboot it", "Reset": RESET, "Drain and Reset": RESET}
     remedy = known.get(gpu.recovery, "drain the node and do what the driver asks for")
-    return [Finding("fail", f"the driver asks for: {gpu.recovery}", remedy)]
+    return [Problem("fail", f"the driver asks for: {gpu.recovery}", remedy)]
 
 
-def _remap(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
+def _remap(spec: NodeSpec, gpu: Gpu) -> list[Problem] | None:
     if gpu.remap_pending is None and gpu.remap_failed is None:
         return None
     found = []
     if gpu.remap_failed:
-        found.append(Finding("fail", "a row could not be remapped", REPLACE))
+        found.append(Problem("fail", "a row could not be remapped", REPLACE))
     if gpu.remap_pending:
-        found.append(Finding("fail", "a row remapping is pending until the next reset", RESET))
+        found.append(Problem("fail", "a row remapping is pending until the next reset", RESET))
     return found
 
 
-def _retired(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
+def _retired(spec: NodeSpec, gpu: Gpu) -> list[Problem] | None:
     if gpu.retired is None and gpu.retire_pending is None:
         return None
     found = []
     most = limit("retired_pages", spec.verify.thresholds, gpu.name)
     if gpu.retired is not None and gpu.retired >= most:
-        found.append(Finding("fail", f"{gpu.retired} pages are retired (limit: {most})", REPLACE))
+        found.append(Problem("fail", f"{gpu.retired} pages are retired (limit: {most})", REPLACE))
     if gpu.retire_pending:
-        found.append(Finding("fail", "a page retirement is pending until the next reset", RESET))
+        found.append(Problem("fail", "a page retirement is pending until the next reset", RESET))
     return found
 
 
-def _ecc(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
+def _ecc(spec: NodeSpec, gpu: Gpu) -> list[Problem] | None:
     if not gpu.ecc and not gpu.repairs:
         return None
     found = [
-        Finding("fail", f"{count} uncorrectable memory errors ({name})", RESET)
+        Problem("fail", f"{count} uncorrectable memory errors ({name})", RESET)
         for name, count in gpu.ecc.items()
         if count and name.startswith("volatile.") and not name.endswith("_corrected")
     ]
     for what in ("SRAM threshold exceeded", "unrepairable memory"):
         if gpu.repairs.get(what):
-            found.append(Finding("fail", what, REPLACE))
+            found.append(Problem("fail", what, REPLACE))
     life = gpu.ecc.get("aggregate.sram_uncorrectable", 0)
     if life and not gpu.repairs.get("SRAM threshold exceeded"):
         # A newer driver compares the count with NVIDIA's threshold itself. With an older one, any error counts.
         status = "warn" if "SRAM threshold exceeded" in gpu.repairs else "fail"
-        found.append(Finding(status, f"{life} uncorrectable SRAM errors over its lifetime", REPLACE))
+        found.append(Problem(status, f"{life} uncorrectable SRAM errors over its lifetime", REPLACE))
     for name in ("sram_corrected", "dram_corrected"):
         count, most = gpu.ecc.get(f"aggregate.{name}", 0), limit(name, spec.verify.thresholds, gpu.name)
         if count > most:
-            found.append(Finding("fail", f"{count} corrected memory errors ({name}), limit {most}", REPLACE))
+            found.append(Problem("fail", f"{count} corrected memory errors ({name}), limit {most}", REPLACE))
     for what in ("channel repair pending", "TPC repair pending"):
         if gpu.repairs.get(what):
-            found.append(Finding("warn", what, RESET))
+            found.append(Problem("warn", what, RESET))
     return found
 
 
-def _ecc_mode(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
+def _ecc_mode(spec: NodeSpec, gpu: Gpu) -> list[Problem] | None:
     now, next_ = gpu.ecc_mode
     if now is None:
         return None
     if next_ is not None and now != next_:
-        return [Finding("warn", f"ECC is {on(now)}, but {on(next_)} after the next reset", RESET)]
-    return [] if now else [Finding("warn", "ECC is off", "nvidia-smi -i BUS -e 1, then reset the GPU")]
+        return [Problem("warn", f"ECC is {on(now)}, but {on(next_)} after the next reset", RESET)]
+    return [] if now else [Problem("warn", "ECC is off", "nvidia-smi -i BUS -e 1, then reset the GPU")]
 
 
 CHECKS = (

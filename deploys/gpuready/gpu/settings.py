@@ -5,62 +5,62 @@ checks of Azure HPC, DCGM and gpud.
 """
 
 from gpuready.contract.check import Verdict, passed, skip, warn
-from gpuready.gpu.gpus import RESET, Finding, check, each, listed, on
+from gpuready.gpu.gpus import RESET, Problem, check, each, listed, on
 from gpuready.gpu.thresholds import limit
 from gpuready.model.smi import Gpu
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 
 
-def _pcie(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
+def _pcie(spec: NodeSpec, gpu: Gpu) -> list[Problem] | None:
     (width, most), (generation, able) = gpu.width, gpu.generation
     if width is None or most is None:
         return None
     if width < most:
         remedy = "drain the node and power-cycle it; if that fails, reseat the GPU"
-        return [Finding("fail", f"PCIe x{width} of x{most}", remedy)]
+        return [Problem("fail", f"PCIe x{width} of x{most}", remedy)]
     if generation is not None and able is not None and generation < able:
         text = f"PCIe reaches only generation {generation} of {able}"
-        return [Finding("warn", text, "check the PCIe settings in the BIOS")]
+        return [Problem("warn", text, "check the PCIe settings in the BIOS")]
     return []
 
 
-def _throttle(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
+def _throttle(spec: NodeSpec, gpu: Gpu) -> list[Problem] | None:
     why = [reason.replace("_", " ") for reason in gpu.throttled]
     if not why:
         return []
     brake = "hw_power_brake_slowdown" in gpu.throttled
     remedy = "check the power supplies" if brake else "check fans, air flow or coolant, and the GPU's temperature"
-    return [Finding("warn", f"clocks are reduced: {', '.join(why)}", remedy)]
+    return [Problem("warn", f"clocks are reduced: {', '.join(why)}", remedy)]
 
 
-def _temperature(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
+def _temperature(spec: NodeSpec, gpu: Gpu) -> list[Problem] | None:
     if gpu.margin is None:
         return None
     least = limit("temperature_margin", spec.verify.thresholds, gpu.name)
     if gpu.margin > least:
         return []
     text = f"{gpu.temperature} C; the margin to the slowdown temperature is {gpu.margin} C"
-    return [Finding("warn", text, "check fans, air flow or coolant")]
+    return [Problem("warn", text, "check fans, air flow or coolant")]
 
 
-def _persistence(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
+def _persistence(spec: NodeSpec, gpu: Gpu) -> list[Problem] | None:
     if gpu.persistence is None:
         return None
     remedy = "systemctl enable --now nvidia-persistenced; without that unit: nvidia-smi -pm 1 after each boot"
-    return [] if gpu.persistence else [Finding("warn", "persistence mode is off", remedy)]
+    return [] if gpu.persistence else [Problem("warn", "persistence mode is off", remedy)]
 
 
-def _mig(spec: NodeSpec, gpu: Gpu) -> list[Finding] | None:
+def _mig(spec: NodeSpec, gpu: Gpu) -> list[Problem] | None:
     now, next_ = gpu.mig
     if now is None:
         return None
     found = []
     if now and not gpu.mig_devices:
         remedy = "create the instances (nvidia-mig-parted apply, or nvidia-smi mig -cgi ... -C), then gpuready apply"
-        found.append(Finding("fail", "MIG is on, but has no instance", remedy))
+        found.append(Problem("fail", "MIG is on, but has no instance", remedy))
     if next_ is not None and now != next_:
-        found.append(Finding("warn", f"MIG is {on(now)}, but {on(next_)} after the next reset", RESET))
+        found.append(Problem("warn", f"MIG is {on(now)}, but {on(next_)} after the next reset", RESET))
     return found
 
 

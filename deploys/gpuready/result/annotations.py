@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from gpuready.base.host_list import hostlist
 from gpuready.result import blocks
+from gpuready.result.cases import Note
 from gpuready.result.exitcode import counts
-from gpuready.result.findings import Note
 from gpuready.result.mask import mask_text
 from gpuready.result.model import Run
 from gpuready.result.text import printable

@@ -1,12 +1,22 @@
-"""What many hosts have in common, shown once: equal diffs, verdicts and errors, each with its hosts."""
+"""What many hosts have in common, shown once: equal diffs, verdicts and errors, each with its hosts.
+
+At the end: the words for one host. Text and HTML are made of both.
+"""
 
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
+from gpuready.base.host_list import hostlist
+from gpuready.contract.check import DECIDE, UNDECIDED
+from gpuready.inventory.groups import CHOOSE
+from gpuready.inventory.hosts import THIS_MACHINE
+from gpuready.result.exitcode import counts
 from gpuready.result.mask import mask_value
 from gpuready.result.model import (
     DISRUPTIONS,
+    NOT_COMPARED,
     CheckResult,
     ComponentResult,
     Error,
@@ -15,7 +25,8 @@ from gpuready.result.model import (
     UnknownValue,
     Value,
 )
-from gpuready.result.text import grouped, one_line
+from gpuready.result.page import labelled
+from gpuready.result.text import Painter, count, grouped, one_line
 
 #: Verdicts that are shown, the worst first; the rest is only counted.
 SHOWN = ("fail", "unknown", "warn")
@@ -26,6 +37,24 @@ _ADDRESS = re.compile(r"\b[0-9]{1,3}(?:\.[0-9]{1,3}){3}\b|\[?\b[0-9a-f]{1,4}(?::
 #: What became of a component if another apply does no more for it: it cannot, it just did, or nothing differs.
 _APPLY_IS_NO_FIX = ("blocked", "failed", "changed", "")
 _APPLY = re.compile(r"^gpuready apply[^;,]*(?:; |, (?=or |then )|$)(?:or |by hand: |after that, |then )?")
+#: Classes of disruption, in words.
+CLASSES = {
+    "none": "nothing is disturbed",
+    "reload": "a service reloads its configuration, nothing stops",
+    "recreate": "no service stops, but running containers may lose their GPU or libraries",
+    "restart": "a service is restarted",
+    "reboot": "the node is rebooted",
+}
+_OUTCOMES = {
+    "ok": ("ok", "green"),
+    "would_change": ("would change", "yellow"),
+    "changed": ("changed", "green"),
+    "pending": ("pending", "yellow"),
+    "failed": ("FAILED", "red"),
+    "unreachable": ("UNREACHABLE", "red"),
+    "not_attempted": ("NOT ATTEMPTED", "red"),
+    "skipped": ("skipped", "yellow"),
+}
 Names = list[str]
 ByText = dict[tuple[str, ...], Names]
 DiffKey = tuple[str, str, "tuple[KeyDiff, ...]"]
@@ -247,3 +276,73 @@ def _follows(run: Run, host: HostResult, check: CheckResult) -> bool:
         return host.outcome == "would_change"
     own = [item for item in host.components if item.name == check.component]
     return any(status_text(run, host, item) in ("failed", "not attempted") for item in own)
+
+
+def host_word(run: Run, host: HostResult) -> str:
+    """What became of a host, in one or two words; capitals if the run fails by it."""
+    word = "declined" if run.refused_by_user and host.outcome == "pending" else _OUTCOMES[host.outcome][0]
+    if failing := run.part.failing(host):
+        return failing
+    if host.outcome == "ok" and host.reason and not run.part.judges:
+        return NOT_COMPARED
+    if run.verb != "plan" and host.outcome == "would_change":
+        return "differs"
+    if host.outcome == "would_change" and any(item.error is not None for item in host.components):
+        return "would change IN PART"
+    bad = {check.status for check in host.checks if counts(run.verb, host, check)}
+    if bad and host.outcome in ("ok", "changed"):
+        finding = "CHECKS FAILED" if "fail" in bad else "CHECKS UNKNOWN"
+        return finding if host.outcome == "ok" else f"{word}, but {finding}"
+    return word
+
+
+def host_style(run: Run, host: HostResult) -> str:
+    """The colour of its word."""
+    failing = any(counts(run.verb, host, check) for check in host.checks)
+    return "red" if failing or run.part.failing(host) else _OUTCOMES[host.outcome][1]
+
+
+def host_counts(run: Run, host: HostResult) -> str:
+    """``4 changes, 12 checks passed, 0 GPU checks``."""
+    unjudged = not run.part.judges or host.outcome == "skipped"
+    if unjudged or not (host.probed or host.checks or not run.part.of_spec):
+        return "-"
+    changes = sum(len(item.diff) for item in host.components if not run.changes or item.changed)
+    passing = sum(check.status == "pass" for check in host.checks)
+    seen = Counter(check.status for check in worth_reading(run, host))  # what has a line above
+    parts = [] if run.part.own_verdicts else [count(changes, "difference" if run.verb == "verify" else "change")]
+    if blocked := sum(status_text(run, host, item) == "blocked" for item in host.components):
+        parts.append(f"{blocked} blocked")
+    if not host.checks:  # on the way back nothing is judged
+        return ", ".join(parts) or "-"
+    parts.append(f"{count(passing, 'check')} passed")
+    words = (("fail", "failed", "failed"), ("unknown", "unknown", "unknown"), ("warn", "warning", "warnings"))
+    parts += [count(seen[status], one, many) for status, one, many in words if seen[status]]
+    gpu = [] if run.part.own_verdicts else [count(host.gpu_checks, "GPU check")]
+    return ", ".join([*parts, *gpu])
+
+
+def consequence_lines(run: Run, paint: Painter) -> list[str]:
+    """The checks that fail because a change was not made, a line for hosts that share them."""
+    label = paint("dim", "before apply:" if run.verb == "plan" else "as a result:")
+    return [
+        f"{label} {count(len(ids), 'check')} failed on {hostlist(hosts)}: " + ", ".join(ids)
+        for ids, hosts in consequences(run).items()
+    ]
+
+
+def skipped_lines(run: Run, paint: Painter) -> list[str]:
+    """Skipped hosts with the reason, and what to write if that is wrong."""
+    found: list[str] = []
+    for reason, hosts in skipped_blocks(run).items():
+        found += [f"{paint('yellow', 'skipped')}  {hostlist(hosts)}: {one_line(reason)}"]
+        fix = "" if reason == THIS_MACHINE else run.how_to_manage or CHOOSE
+        found += labelled("fix", DECIDE if reason == UNDECIDED else fix, "  ")
+    return found
+
+
+def note_lines(run: Run) -> list[str]:
+    """The notes about hosts, once for hosts that share one."""
+    return [
+        line for note, hosts in note_blocks(run).items() for line in labelled("note", f"{hostlist(hosts)}: {note}", "")
+    ]

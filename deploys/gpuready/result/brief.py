@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 from gpuready.base.host_list import hostlist
-from gpuready.result.blocks import cause, of_any_host
-from gpuready.result.ending import host_style, host_word
+from gpuready.result.blocks import cause, host_style, host_word, of_any_host
 from gpuready.result.exitcode import counts
 from gpuready.result.mask import mask_text
 from gpuready.result.model import HostResult, Run

@@ -9,9 +9,9 @@ from typing import Any
 
 from gpuready.base.host_list import hostlist
 from gpuready.result import blocks
-from gpuready.result.ending import host_word
+from gpuready.result.blocks import host_word
+from gpuready.result.cases import Changed, Seen, differing
 from gpuready.result.facts import KEYS, NodeFacts
-from gpuready.result.findings import Changed, Seen, differing
 from gpuready.result.mask import mask_text
 from gpuready.result.model import HostResult, Run
 from gpuready.result.page import page

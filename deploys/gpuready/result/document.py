@@ -15,11 +15,11 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema
 
 from gpuready import __version__
-from gpuready.base.errors import GpureadyError
+from gpuready.base.errors import EXIT_CODES, GpureadyError
 from gpuready.base.part import OneOf, Part
 from gpuready.model.state import NodeState
 from gpuready.result.mask import mask, mask_state, mask_text, mask_value
-from gpuready.result.model import EXIT_CODES, NO_PART, SCHEMA, Form, Host, HostResult, Run, Summary, VerbPart, shared
+from gpuready.result.model import NO_PART, SCHEMA, Form, Host, HostResult, Run, Summary, VerbPart, shared
 
 _OTHER = "use the release of gpuready that wrote it"
 #: Hosts share most of their texts.

@@ -11,72 +11,17 @@ from gpuready.base.host_list import hostlist
 from gpuready.result import blocks
 from gpuready.result.exitcode import counts, meaning
 from gpuready.result.mask import mask_text
-from gpuready.result.model import NOT_COMPARED, HostResult, Run
+from gpuready.result.model import HostResult, Run
 from gpuready.result.text import Painter, columns, count
-
-_OUTCOMES = {
-    "ok": ("ok", "green"),
-    "would_change": ("would change", "yellow"),
-    "changed": ("changed", "green"),
-    "pending": ("pending", "yellow"),
-    "failed": ("FAILED", "red"),
-    "unreachable": ("UNREACHABLE", "red"),
-    "not_attempted": ("NOT ATTEMPTED", "red"),
-    "skipped": ("skipped", "yellow"),
-}
 
 
 def host_lines(run: Run, paint: Painter) -> list[str]:
     """``lab1  changed  4 changes, 12 checks passed, 0 GPU checks  4.1 s``, in columns; with ``-v``, the execs, too."""
     return columns([
-        (host.name, paint(host_style(run, host), host_word(run, host)), host_counts(run, host),
+        (host.name, paint(blocks.host_style(run, host), blocks.host_word(run, host)), blocks.host_counts(run, host),
          (f"{count(host.execs, 'exec')}  " if run.verbose else "") + f"{host.seconds:.1f} s")
         for host in run.hosts
     ])  # fmt: skip
-
-
-def host_word(run: Run, host: HostResult) -> str:
-    """What became of a host, in one or two words; capitals if the run fails by it."""
-    word = "declined" if run.refused_by_user and host.outcome == "pending" else _OUTCOMES[host.outcome][0]
-    if failing := run.part.failing(host):
-        return failing
-    if host.outcome == "ok" and host.reason and not run.part.judges:
-        return NOT_COMPARED
-    if run.verb != "plan" and host.outcome == "would_change":
-        return "differs"
-    if host.outcome == "would_change" and any(item.error is not None for item in host.components):
-        return "would change IN PART"
-    bad = {check.status for check in host.checks if counts(run.verb, host, check)}
-    if bad and host.outcome in ("ok", "changed"):
-        finding = "CHECKS FAILED" if "fail" in bad else "CHECKS UNKNOWN"
-        return finding if host.outcome == "ok" else f"{word}, but {finding}"
-    return word
-
-
-def host_style(run: Run, host: HostResult) -> str:
-    """The colour of its word."""
-    failing = any(counts(run.verb, host, check) for check in host.checks)
-    return "red" if failing or run.part.failing(host) else _OUTCOMES[host.outcome][1]
-
-
-def host_counts(run: Run, host: HostResult) -> str:
-    """``4 changes, 12 checks passed, 0 GPU checks``."""
-    unjudged = not run.part.judges or host.outcome == "skipped"
-    if unjudged or not (host.probed or host.checks or not run.part.of_spec):
-        return "-"
-    changes = sum(len(item.diff) for item in host.components if not run.changes or item.changed)
-    passing = sum(check.status == "pass" for check in host.checks)
-    seen = Counter(check.status for check in blocks.worth_reading(run, host))  # what has a line above
-    parts = [] if run.part.own_verdicts else [count(changes, "difference" if run.verb == "verify" else "change")]
-    if blocked := sum(blocks.status_text(run, host, item) == "blocked" for item in host.components):
-        parts.append(f"{blocked} blocked")
-    if not host.checks:  # on the way back nothing is judged
-        return ", ".join(parts) or "-"
-    parts.append(f"{count(passing, 'check')} passed")
-    words = (("fail", "failed", "failed"), ("unknown", "unknown", "unknown"), ("warn", "warning", "warnings"))
-    parts += [count(seen[status], one, many) for status, one, many in words if seen[status]]
-    gpu = [] if run.part.own_verdicts else [count(host.gpu_checks, "GPU check")]
-    return ", ".join([*parts, *gpu])
 
 
 def _following(run: Run) -> str:
@@ -91,7 +36,7 @@ def _following(run: Run) -> str:
 
 def next_lines(run: Run) -> list[str]:
     """Return the command that follows, and the hosts to repeat it on, uncut, for copying."""
-    bad = [host.name for host in run.hosts if host_style(run, host) == "red"]
+    bad = [host.name for host in run.hosts if blocks.host_style(run, host) == "red"]
     if run.for_the_rest:
         return [f"again:   {run.for_the_rest}"]
     if run.recorded or run.interrupted or not run.choice:
@@ -203,7 +148,7 @@ def _gpu_words(run: Run) -> str:
 
 
 def _tally(run: Run) -> str:
-    seen = Counter(host_word(run, host) for host in run.everyone)
+    seen = Counter(blocks.host_word(run, host) for host in run.everyone)
     words = ", ".join(
         f"{number} {'differ' if word == 'differs' and number > 1 else word}" for word, number in seen.items()
     )

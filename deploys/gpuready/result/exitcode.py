@@ -1,11 +1,14 @@
 """The exit code of a run: from its error, and from what became of its hosts; of several, the worst.
 
-An error has the code of its class: ``exit_code`` in base/errors.py, or where a class of one module is defined.
+An error has the code of its class: ``exit_code`` in base/errors.py, or where a class of one module is defined. What
+fails before there is a run has its code from cli/failure.py. The exit status of a script on a node is another thing:
+templates/lib/PROTOCOL.md.
 """
 
 from __future__ import annotations
 
-from gpuready.result.model import EXIT_CODES, CheckResult, HostResult, Run
+from gpuready.base.errors import EXIT_CODES
+from gpuready.result.model import CheckResult, HostResult, Run
 from gpuready.result.verbs import VERBS
 
 MEANING = {

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuready.result import blocks
-from gpuready.result.ending import ending, host_counts, host_style, host_word
+from gpuready.result.ending import ending
 from gpuready.result.exitcode import meaning
 from gpuready.result.facts import HEAD, NodeFacts
 from gpuready.result.html_page import asset, causes, filled
-from gpuready.result.human import CLASSES, consequence_lines, skipped_lines
 from gpuready.result.model import CheckResult, ComponentResult, HostResult, Run
 from gpuready.result.text import Painter, grouped, one_line
 
@@ -63,10 +62,10 @@ _TONES = {"red": "b", "green": "g", "yellow": "l"}
 
 
 @dataclass(frozen=True)
-class Finding:
+class Pointer:
     """A component or a check of a host that has something to see, and where the page shows it.
 
-    Hosts share a row if they have the same findings, even if the evidence of each is another.
+    Hosts share a row if they have the same pointers, even if the evidence of each is another.
     """
 
     name: str
@@ -80,7 +79,7 @@ class Row:
 
     names: list[str]
     outcome: Mark
-    findings: tuple[Finding, ...]
+    pointers: tuple[Pointer, ...]
     facts: NodeFacts | None
     anchor: str
 
@@ -142,16 +141,16 @@ def html(run: Run, code: int) -> str:
         rows=rows,
         columns=HEAD if any(row.facts for row in rows) else (),
         diffs=diffs,
-        classes=CLASSES,
+        classes=blocks.CLASSES,
         changing=run.verb != "verify" and run.part.of_spec,
         verdicts=verdicts,
         effects=blocks.effects(run),
         marks=_CHECKS,
         errors=errors,
         checks=causes(check.id for host in run.hosts for check in blocks.worth_reading(run, host)),
-        before=consequence_lines(run, _PLAIN),
+        before=blocks.consequence_lines(run, _PLAIN),
         notes=blocks.note_blocks(run),
-        skips=skipped_lines(run, _PLAIN),
+        skips=blocks.skipped_lines(run, _PLAIN),
         texts=[text for text in ("\n".join(map(one_line, block)) for block in run.part.blocks(run, _PLAIN)) if text],
         picture=_picture(run),
         title=run.part.title,
@@ -163,9 +162,9 @@ def html(run: Run, code: int) -> str:
 
 def _outcome(run: Run, host: HostResult) -> Mark:
     differs = run.verb == "verify" and host.outcome == "would_change"
-    tone = "b" if differs else _TONES[host_style(run, host)]
+    tone = "b" if differs else _TONES[blocks.host_style(run, host)]
     return Mark({"g": "✓", "b": "✗"}.get(tone, "Δ" if host.outcome == "would_change" else "…"),
-                host_word(run, host), tone)  # fmt: skip
+                blocks.host_word(run, host), tone)  # fmt: skip
 
 
 def _outcomes(sections: Sequence[Section]) -> dict[str, tuple[int, str]]:
@@ -192,18 +191,18 @@ def _rows(
     alone = len(run.everyone) <= _MOST_ROWS
     for host in sorted(run.everyone, key=functools.partial(_rank, run)):
         seen = [
-            Finding(item.name, _mark(run, host, item), of_diff[same])
+            Pointer(item.name, _mark(run, host, item), of_diff[same])
             for item in host.components
             if (same := blocks.diff_key(run, host, item)) in of_diff
         ]
-        seen += [Finding(check.id, _CHECKS[check.status], of_check[check])
+        seen += [Pointer(check.id, _CHECKS[check.status], of_check[check])
                  for check in blocks.worth_reading(run, host) if check in of_check]  # fmt: skip
         if host.error is not None and host.name in of_error:
-            seen.append(Finding("error", Mark("✗", host.error.kind, "b"), of_error[host.name]))
-        findings = tuple(sorted(seen, key=lambda each: _WORST.index(each.mark.tone)))
+            seen.append(Pointer("error", Mark("✗", host.error.kind, "b"), of_error[host.name]))
+        pointers = tuple(sorted(seen, key=lambda each: _WORST.index(each.mark.tone)))
         outcome = _outcome(run, host)
-        key: object = host.name if alone else (outcome, findings, host.facts and host.facts.cells)
-        row = Row([], outcome, findings, host.facts, anchors[host.name])
+        key: object = host.name if alone else (outcome, pointers, host.facts and host.facts.cells)
+        row = Row([], outcome, pointers, host.facts, anchors[host.name])
         found.setdefault(key, row).names.append(host.name)
     return list(found.values())
 
@@ -241,7 +240,7 @@ def _sections(run: Run, diffs: list[blocks.DiffBlock], verdicts: Verdicts) -> li
             cards.sort(key=lambda each: blocks.SHOWN.index(each.check.status))
             skipped = grouped((check.summary, check.id) for check in host.checks if check.status == "skip")
             passed = [check for check in host.checks if check.status == "pass"]
-            found[like] = Section(host, _outcome(run, host), host_counts(run, host), parts, idle, cards, passed,
+            found[like] = Section(host, _outcome(run, host), blocks.host_counts(run, host), parts, idle, cards, passed,
                                   skipped)  # fmt: skip
         found[like].names.append(host.name)
     for number, section in enumerate(found.values(), 1):

@@ -6,33 +6,24 @@ What many hosts share is shown once. Passed checks are only counted. Every colou
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gpuready.base.host_list import hostlist
-from gpuready.contract.check import DECIDE, UNDECIDED
-from gpuready.inventory.groups import CHOOSE
-from gpuready.inventory.hosts import THIS_MACHINE
 from gpuready.result.blocks import (
+    CLASSES,
     ByText,
     DiffBlock,
-    consequences,
+    consequence_lines,
     diff_blocks,
     effects,
     error_blocks,
-    note_blocks,
-    skipped_blocks,
+    note_lines,
+    skipped_lines,
     verdict_blocks,
 )
 from gpuready.result.brief import MOST_HOSTS, summary_lines
 from gpuready.result.ending import ending, host_lines, next_lines
 from gpuready.result.model import CheckResult, Run
 from gpuready.result.page import labelled, page, problem
-from gpuready.result.text import Painter, count, lines, one_line
+from gpuready.result.text import Painter, count, lines
 
-CLASSES = {
-    "none": "nothing is disturbed",
-    "reload": "a service reloads its configuration, nothing stops",
-    "recreate": "no service stops, but running containers may lose their GPU or libraries",
-    "restart": "a service is restarted",
-    "reboot": "the node is rebooted",
-}
 _COLORS = {"changed": "green", "failed": "red", "blocked": "red", "not changed": "red"}
 _MOST_BATCHES = 8
 _STATUS = {"fail": "red", "unknown": "yellow", "warn": "yellow"}
@@ -175,30 +166,4 @@ def _verdict(check: CheckResult, hosts: Sequence[str], caused: ByText, paint: Pa
         *labelled("seen", check.evidence, "  "),
         *_shared("causes", caused, hosts),
         *labelled("fix", check.remedy, "  "),
-    ]
-
-
-def consequence_lines(run: Run, paint: Painter) -> list[str]:
-    """The checks that fail because a change was not made, a line for hosts that share them."""
-    label = paint("dim", "before apply:" if run.verb == "plan" else "as a result:")
-    return [
-        f"{label} {count(len(ids), 'check')} failed on {hostlist(hosts)}: " + ", ".join(ids)
-        for ids, hosts in consequences(run).items()
-    ]
-
-
-def skipped_lines(run: Run, paint: Painter) -> list[str]:
-    """Skipped hosts with the reason, and what to write if that is wrong."""
-    found: list[str] = []
-    for reason, hosts in skipped_blocks(run).items():
-        found += [f"{paint('yellow', 'skipped')}  {hostlist(hosts)}: {one_line(reason)}"]
-        fix = "" if reason == THIS_MACHINE else run.how_to_manage or CHOOSE
-        found += labelled("fix", DECIDE if reason == UNDECIDED else fix, "  ")
-    return found
-
-
-def note_lines(run: Run) -> list[str]:
-    """The notes about hosts, once for hosts that share one."""
-    return [
-        line for note, hosts in note_blocks(run).items() for line in labelled("note", f"{hostlist(hosts)}: {note}", "")
     ]

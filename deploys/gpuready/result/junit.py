@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from gpuready.result.blocks import cause, keys, status_text
+from gpuready.result.cases import Case, Suite, case_of
 from gpuready.result.exitcode import counts
-from gpuready.result.findings import Case, Suite, judged
 from gpuready.result.model import ComponentResult, Error, HostResult, Run
 from gpuready.result.xml import document
 
@@ -98,7 +98,7 @@ def _check_cases(run: Run, host: HostResult) -> Iterator[Case]:
         if root := cause(run, host, check):
             yield Case(classname, check.id, "skipped", f"because of {root.id}: {check.summary}", output=output)
         else:
-            yield judged(classname, check.id, check, counted=counts(run.verb, host, check), output=output)
+            yield case_of(classname, check.id, check, counted=counts(run.verb, host, check), output=output)
 
 
 def _with_error(case: Case, error: Error) -> Case:

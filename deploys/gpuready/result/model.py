@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from gpuready.base.errors import GpureadyError, InventoryError
+from gpuready.base.errors import EXIT_CODES, GpureadyError, InventoryError
 from gpuready.base.part import OPTIONAL, SECONDS, Amount, Count, OneOf, Part
+from gpuready.result.cases import Case, Changed, Note, Suite
 from gpuready.result.facts import NodeFacts
-from gpuready.result.findings import Case, Changed, Note, Suite
 from gpuready.result.formats import FORMATS
 from gpuready.result.text import Painter, count
 from gpuready.result.verbs import COMMANDS
@@ -40,8 +40,6 @@ OUTCOMES = ("ok", "would_change", "changed", "pending", "failed", "unreachable",
 #: Levels of checks, the shallowest first, as :class:`gpuready.contract.check.Level` has them.
 LEVELS = ("config", "effective", "smoke", "stress", "fabric")
 STATUSES = ("pass", "warn", "fail", "skip", "unknown")
-#: Exit codes, the worst first. What they mean: :data:`gpuready.result.exitcode.MEANING`.
-EXIT_CODES = (70, 130, 64, 5, 1, 4, 6, 3, 7, 2, 74, 0)
 DISRUPTIONS = ("none", "reload", "recreate", "restart", "reboot")
 #: Statuses that came from looking; skip and unknown did not.
 LOOKED = ("pass", "warn", "fail")

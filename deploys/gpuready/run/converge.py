@@ -24,7 +24,7 @@ from gpuready.operations.context import context
 from gpuready.operations.node_state import forget, host_plan, node_state, probed, settled_state
 from gpuready.operations.watchdog import holding
 from gpuready.result.model import ComponentResult, Error, HostResult, Run
-from gpuready.run.evaluate import attempted, compared, judged, look_back, plan_batches
+from gpuready.run.evaluate import fill_attempts, fill_checks, fill_components, look_back, plan_batches
 from gpuready.run.fleet import Fleet
 from gpuready.run.follow import NOT_BEGUN, follow
 
@@ -168,7 +168,7 @@ def look(fleet: Fleet, verb: str, read: Read, load: Load, host: Host) -> None:
     plan = host_plan(host, read(host), load())
     result.saw(plan.state, plan.spec)
     with holding("comparing") as pause:
-        compared(result, plan, fleet.allowed, verb=verb, pause=pause)
+        fill_components(result, plan, fleet.allowed, verb=verb, pause=pause)
     if context(host).again and result.outcome in ("ok", "failed"):
         result.outcome = "would_change"  # its operations bring it back into service, and it is examined again
     if verb != "status":
@@ -204,7 +204,7 @@ def _judge(result: HostResult, plan: Plan) -> None:
     import gpuready.catalogue  # noqa: F401  # once, before the clock starts
 
     with holding("judging") as pause:
-        judged(result, plan, pause)
+        fill_checks(result, plan, pause)
 
 
 def _change(fleet: Fleet, names: Sequence[str]) -> None:
@@ -236,7 +236,7 @@ def _conclude(fleet: Fleet, host: Host) -> None:
     result, done, again = fleet.results[host.name], context(host).outcomes, host.name in fleet.again
     for boot in context(host).reboots:
         result.saw_reboot(boot.before, boot.after, boot.seconds)
-    attempted(result, done)
+    fill_attempts(result, done)
     failed = _first_error(result)
     touched = any(each.touched for each in done.values())
     waits = any(map(_waits, result.components)) or context(host).again  # it may still be drained
@@ -280,7 +280,7 @@ def _look_again(fleet: Fleet, host: Host) -> None:
     result.read(plan.state)
     with holding("comparing"):
         look_back(plan, [each for each in done.values() if each.touched])
-    attempted(result, done)
+    fill_attempts(result, done)
     state = plan.state
     if plan.judges:
         converged = fleet.selected is None and not any(item.error or _waits(item) for item in result.components)

@@ -1,10 +1,11 @@
-"""Compare and check one host against its spec, for connected hosts and for recorded states alike. Pure.
+"""Compare and check hosts against their specs, for connected hosts and for recorded states alike. Pure.
 
 ``pause`` is called before each component and each check, so that the caller can serve other hosts in between.
 """
 
 import functools
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 from datetime import date
 
 from gpuready.base import window
@@ -25,20 +26,20 @@ from gpuready.result.model import CheckResult, ComponentResult, HostResult, Run
 _result = functools.lru_cache(maxsize=1 << 15)(CheckResult.of)
 
 
-def compared(
-    run: HostResult, plan: Plan, allowed: Disruption, *, verb: str = "plan", pause: Callable[[], None] = lambda: None
+def fill_components(
+    result: HostResult, plan: Plan, allowed: Disruption, *, verb: str = "plan", pause: Callable[[], None] = lambda: None
 ) -> None:
     """Fill in the components, what each waits for, and the outcome.
 
     A node that may not be a GPU node is not compared: plan and apply skip it, and verify runs one check, ``gpu.count``.
     """
     spec = plan.spec
-    run.reason = plan.undecided
-    if run.reason:
-        run.outcome = "skipped" if verb in ("plan", "apply") else "ok"
+    result.reason = plan.undecided
+    if result.reason:
+        result.outcome = "skipped" if verb in ("plan", "apply") else "ok"
         return
     if not plan.removes:  # for remove, a damaged ledger is an error of the component
-        run.notes += ledger.damaged(plan.state)
+        result.notes += ledger.damaged(plan.state)
     found = []
     for component in plan.chosen:
         pause()
@@ -46,24 +47,24 @@ def compared(
     permitted = permissions(plan, allowed, window.now())
     # A plan shows the batches and drains of the maintenance window, also before it opens.
     then = permissions(plan, allowed, None) if verb == "plan" and spec.maintenance.window else permitted
-    run.disturbed = any(each.disruptive for each in then.values())
+    result.disturbed = any(each.disruptive for each in then.values())
     if any(each.drains(spec) for each in then.values()):
         now = any(each.drains(spec) for each in permitted.values())
         when = "" if now else ", when its maintenance window opens"
         lacks = spec.maintenance.drain == "slurm" and plan.state.slurm is None
         missing = ", but no slurmd runs on this node, or scontrol is missing" if lacks else ""
-        run.notes.append(f"the node is drained first, by {_drainer(spec.maintenance.drain)}{when}{missing}")
-    run.components = [
+        result.notes.append(f"the node is drained first, by {_drainer(spec.maintenance.drain)}{when}{missing}")
+    result.components = [
         ComponentResult.of(
             Attempt(each, error=ConvergeError(each.error) if each.error else None),
             permitted[each.name].pending if each.name in permitted else "",
         )
         for each in found
     ]
-    if any(item.diff and item.error is None for item in run.components):
-        run.outcome = "would_change"
+    if any(item.diff and item.error is None for item in result.components):
+        result.outcome = "would_change"
     else:
-        run.outcome = "failed" if any(item.error for item in run.components) else "ok"
+        result.outcome = "failed" if any(item.error for item in result.components) else "ok"
 
 
 def _drainer(drain: str | DrainCommands | DrainByKubectl) -> str:
@@ -72,34 +73,49 @@ def _drainer(drain: str | DrainCommands | DrainByKubectl) -> str:
     return drain if isinstance(drain, str) else "maintenance.drain.before"
 
 
-def judged(run: HostResult, plan: Plan, pause: Callable[[], None] = lambda: None) -> None:
-    """Fill in the checks of ``run.state``, if there are any (:attr:`Plan.judges`), and what hosts are compared by."""
+def fill_checks(result: HostResult, plan: Plan, pause: Callable[[], None] = lambda: None) -> None:
+    """Fill in the checks of the node, if there are any (:attr:`Plan.judges`), and what hosts are compared by."""
     from gpuready.catalogue import CATALOGUE  # a run that reaches no host does not need it
     from gpuready.gpu import imex
 
-    assert run.state is not None
-    if plan.judges and run.outcome != "skipped":
+    assert result.state is not None
+    if plan.judges and result.outcome != "skipped":
         verdicts = run_checks(
-            concerning(CATALOGUE, plan.spec, run.state),
+            concerning(CATALOGUE, plan.spec, result.state),
             plan.spec,
-            run.state,
-            run.name,
-            active=bool(run.state.active),
+            result.state,
+            result.name,
+            active=bool(result.state.active),
             today=date.today(),
             left_out=[item.name for item in plan.left_out],
-            known={} if run.reason else {f"{item.name}.config": matches(plan[item]) for item in plan.chosen},
+            known={} if result.reason else {f"{item.name}.config": matches(plan[item]) for item in plan.chosen},
             pause=pause,
         )
-        run.checks = list(map(_result, verdicts))
-        run.member = imex.member(plan.spec, run.state)
+        result.checks = list(map(_result, verdicts))
+        result.member = imex.member(plan.spec, result.state)
 
 
-def attempted(run: HostResult, attempts: Mapping[str, Attempt]) -> None:
+def fill_attempts(result: HostResult, attempts: Mapping[str, Attempt]) -> None:
     """Fill in what the operations did. Components whose turn never came keep their comparison."""
-    for number, item in enumerate(run.components):
+    for number, item in enumerate(result.components):
         item.attempted = item.name in attempts
         if item.attempted:  # its comparison differs from the plan's if the node was probed again meanwhile
-            run.components[number] = ComponentResult.of(attempts[item.name])
+            result.components[number] = ComponentResult.of(attempts[item.name])
+
+
+def judge_racks(results: Iterable[HostResult], entries: Mapping[str, HostEntry]) -> None:
+    """Fill in the checks that only several hosts together show: the racks of the run, and IMEX's nodes in them."""
+    members, of_host = {}, {}
+    for result in results:
+        if result.member is not None:
+            spread = entries[result.name].spread
+            members[result.name] = replace(result.member, rack=spread[1] if spread else "")
+            of_host[result.name] = result
+    if members:
+        from gpuready.gpu import imex
+
+        for name, verdicts in imex.judge(members, {name: entries[name].spec for name in members}, date.today()).items():
+            of_host[name].checks += map(CheckResult.of, verdicts)
 
 
 def look_back(plan: Plan, touched: Sequence[Attempt]) -> None:
@@ -134,13 +150,13 @@ def plan_batches(run: Run, entries: Mapping[str, HostEntry], given: str, share: 
     return members
 
 
-def failing(run: HostResult) -> set[str]:
-    return {check.id for check in run.checks if check.status == "fail"}
+def failing(result: HostResult) -> set[str]:
+    return {check.id for check in result.checks if check.status == "fail"}
 
 
-def went_wrong(run: HostResult, failed_before: Set[str]) -> bool:
+def went_wrong(result: HostResult, failed_before: Set[str]) -> bool:
     """Tell whether apply made this host worse, so that the rollout must stop. Faults from before do not count."""
-    errors = [item for item in run.components if item.error is not None]
-    if any(not item.blocked for item in errors) or failing(run) - failed_before:
+    errors = [item for item in result.components if item.error is not None]
+    if any(not item.blocked for item in errors) or failing(result) - failed_before:
         return True
-    return run.outcome == "unreachable" or (run.outcome == "failed" and not errors)
+    return result.outcome == "unreachable" or (result.outcome == "failed" and not errors)

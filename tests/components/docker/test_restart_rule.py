@@ -40,7 +40,7 @@ def test_the_step_waits_for_the_container(tmp_path: Path, live: bool, kill_mode:
         before="absent", content=b"", final=b"", last="", between="", after="", forget=False, later=False,
         flags=(), binary="",
         reload=False, restart=True, work=("",), runtime_paths=(), runtime_gone=False, default_runtime="",
-        live_restore="", cdi="true", undo=b"", alive=b"", quiet=b"",
+        live_restore="", cdi="true", undo=b"", undo_with_live_restore=b"", undo_live_restore=b"", ran=b"",
     )  # fmt: skip
     info = f"nvidia=/x |runc|{str(live).lower()}"
     assert waits(tmp_path, step, kill_mode, info, journalctl="true") is ends

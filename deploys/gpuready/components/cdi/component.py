@@ -42,7 +42,7 @@ class Cdi(WholeFiles):
     """One up-to-date CDI spec of nvidia.com/gpu."""
 
     name = "cdi"
-    part = "toolkit"
+    owned_as = "toolkit"
     needs_boot = True
     requires = ("toolkit",)
 

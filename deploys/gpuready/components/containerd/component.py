@@ -31,7 +31,7 @@ class Containerd(Component):
     """runtimes.nvidia, default_runtime_name and enable_cdi, in the files and in the running containerd."""
 
     name = "containerd"
-    part = "runtime"
+    owned_as = "runtime"
     unit = UNIT
     requires = ("toolkit",)
 

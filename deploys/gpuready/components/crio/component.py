@@ -52,7 +52,7 @@ class Crio(WholeFiles):
     """runtimes.nvidia and, on request, default_runtime, in a drop-in that CRI-O has loaded."""
 
     name = "crio"
-    part = "runtime"
+    owned_as = "runtime"
     unit = UNIT
     requires = ("toolkit",)
 

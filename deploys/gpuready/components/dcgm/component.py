@@ -42,6 +42,9 @@ class Dcgm(Component):
             return Applies(False, "no NVIDIA driver is loaded")
         return Applies(True, "the spec asks for DCGM")
 
+    def installs(self, spec: NodeSpec) -> str:
+        return "DCGM" if spec.dcgm.install else ""
+
     def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         if not state.systemd:
             raise NotComparable("systemd does not run on this node, so it cannot start nvidia-dcgm: leave out "

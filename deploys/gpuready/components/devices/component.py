@@ -24,7 +24,7 @@ class Devices(Component):
     """The device nodes of the loaded driver, and nvidia-persistenced if it is enabled."""
 
     name = "devices"
-    part = "driver"
+    owned_as = "driver"
     needs_boot = True
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:

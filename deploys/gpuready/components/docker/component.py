@@ -54,7 +54,7 @@ class Docker(Component):
     """runtimes.nvidia, default-runtime, live-restore, default-shm-size and features.cdi, configured and running."""
 
     name = "docker"
-    part = "runtime"
+    owned_as = "runtime"
     unit = "docker.service"
     requires = ("toolkit", "engine")
 
@@ -151,8 +151,8 @@ class Docker(Component):
         data = file.data if file else b""
         running = {c.key.removeprefix(_RUNS): c.expected for c in diff if c.key.startswith(_RUNS)}
         configured = {c.key.removeprefix(_FILE): c.expected for c in diff if not c.key.startswith(_RUNS)}
-        staged = (yield from transaction.stage(document, data)) if configured.get(PATH) == RUNTIME else ""
-        yield transaction.install(state, document, configured, running, staged, ignored_containers.words(spec))
+        path = (yield from transaction.runtime_path(document, data)) if configured.get(PATH) == RUNTIME else ""
+        yield transaction.install(state, document, configured, running, path, ignored_containers.words(spec))
 
 
 def _removes_runtime(diff: tuple[Change, ...]) -> bool:

@@ -2,7 +2,8 @@
 
 When dockerd reloads, it keeps the value of a key that is missing from the file. So the file first names what a removed
 key means (``"runtimes": {}``, ``"live-restore": false``). After the reload, the user's own document takes its place.
-The rollback works alike (``_undo``): templates/docker/install.sh.j2 does it on the node.
+The rollback of a reload works alike (``_undo``). After a restart that failed, Docker is started with the file from
+before. templates/docker/install.sh.j2 does both on the node.
 """
 
 from collections.abc import Generator
@@ -24,7 +25,7 @@ from gpuready.model.state import NodeState
 _Named = dict[tuple[str, ...], object]
 
 
-def stage(document: Document, data: bytes) -> Generator[Step, Reply, str]:
+def runtime_path(document: Document, data: bytes) -> Generator[Step, Reply, str]:
     """Ask nvidia-ctk for the runtime's path, and return it. ``data``: daemon.json.
 
     Raises ConvergeError if the answer has no path.
@@ -44,8 +45,10 @@ class DockerInstall(Script, template="docker/install"):
     """Write daemon.json, load it in the least disruptive way, and undo both if that fails.
 
     The template describes each argument. ``live_restore`` and ``cdi`` are ``true``, ``false`` or empty (not checked),
-    as Go prints them. ``last``: what happens to the file after it is loaded. ``alive`` and ``quiet``: files that enable
-    live-restore for a start that must not stop containers, and set it back.
+    as Go prints them. ``last``: what happens to the file after it is loaded. ``undo``: see :func:`_undo`.
+    ``undo_with_live_restore``: the file from before with live-restore, for a start that must not stop containers;
+    ``undo_live_restore`` then sets that back. ``ran``: the file from before with the features.cdi that the engine runs
+    with; empty if it has that.
     """
 
     before: str
@@ -67,8 +70,9 @@ class DockerInstall(Script, template="docker/install"):
     live_restore: str
     cdi: str
     undo: bytes
-    alive: bytes
-    quiet: bytes
+    undo_with_live_restore: bytes
+    undo_live_restore: bytes
+    ran: bytes
     path: str = CONFIG
     ours: str = OURS
     loaded: str = dockerkeys.LOADED
@@ -79,17 +83,17 @@ def install(
     document: Document,
     configured: Values,
     running: Values,
-    staged: str,
+    path: str,
     work: tuple[str, ...],
 ) -> Step:
     """Return the step that gives daemon.json the values ``configured`` and the engine the values ``running``.
 
-    Other keys do not change. ``staged``: the runtime's path from nvidia-ctk, empty if it was not asked. ``work``: for
+    Other keys do not change. ``path``: the runtime's path from nvidia-ctk, empty if it was not asked. ``work``: for
     ``idle``. Raises ConvergeError if dockerd would not start with the file.
     """
     values: _Named = {PLACES[k]: v for k, v in configured.items() if k != PATH or v is not None}
-    if staged:
-        values[PLACES[PATH]] = staged
+    if path:
+        values[PLACES[PATH]] = path
     elif PATH in configured and configured[PATH] is None:
         values[PLACES[PATH][:2]] = None  # the whole entry: dockerd does not start with one without a path
     merged = json_document.merge(document, values)
@@ -111,6 +115,7 @@ def install(
     during = {k: [*v, dockerkeys.file_value(loaded, k), dockerkeys.file_value(merged, k)] for k, v in owned.items()}
     texts = owned_keys.texts({CONFIG: during}, CONFIG, {}, record)
     recorded = state.text(OURS)
+    ran = _as_it_ran(document, before, state)
     script = DockerInstall(
         before=state.sha256(CONFIG),
         content=load if written else b"",
@@ -121,7 +126,7 @@ def install(
         forget=ends or (written and not record),
         later=ends and not restart and _has_cdi_still(state, document),
         flags=validation_flags(dockerkeys.command(state)),
-        binary=staged,
+        binary=path,
         reload=isinstance(state.docker, Engine) and (written or set(running) != {CDI}),
         restart=restart,
         work=work,
@@ -131,8 +136,9 @@ def install(
         live_restore=str(running.get(LIVE, "")).lower(),
         cdi=str(running.get(CDI, "")).lower(),
         undo=_undo(document, {*configured, *running}, before, state),
-        alive=_with_live_restore(document, True, state),
-        quiet=_with_live_restore(document, before.live_restore, state),
+        undo_with_live_restore=_with_live_restore(ran, True, state),
+        undo_live_restore=_with_live_restore(ran, before.live_restore, state),
+        ran=b"" if ran == document else json_document.write(ran, data or b""),
     )
     return Step("docker", script, timeout=300, summary="install daemon.json")
 
@@ -199,6 +205,16 @@ def _undo(document: Document, keys: set[str], engine: Engine, state: NodeState) 
     }
     values: _Named = {path: value for key, named in before.items() if key in keys for path, value in named.items()}
     return json_document.write(json_document.merge(document, values))
+
+
+def _as_it_ran(document: Document, engine: Engine, state: NodeState) -> Document:
+    """Return the user's document with the running engine's features.cdi: after a restart that waited, they differ."""
+    runs = dockerkeys.running_values(state, engine, document)[CDI]
+    if dockerkeys.value_at_start(document, CDI, state) == runs:
+        return document
+    original = dockerkeys.before(state)
+    same = dockerkeys.value_at_start(original, CDI, state) == runs
+    return json_document.merge(document, {PLACES[CDI]: dockerkeys.file_value(original, CDI) if same else runs})
 
 
 def _with_live_restore(document: Document, on: bool, state: NodeState) -> bytes:

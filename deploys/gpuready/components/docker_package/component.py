@@ -28,13 +28,16 @@ class DockerPackage(Component):
     """docker.io with its client and iptables, installed on request."""
 
     name = "engine"
-    part = "runtime"
+    owned_as = "runtime"
     renews = True
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         if spec.runtimes.installs_docker:
             return Applies(True, "the spec has Docker installed from the distribution")
         return Applies(False, "no engine is to be installed (runtimes.docker.install)")
+
+    def installs(self, spec: NodeSpec) -> str:
+        return "Docker" if spec.runtimes.installs_docker else ""
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         if self.actual(spec, state)[_KEY] != _INSTALLED:

@@ -36,7 +36,7 @@ class Driver(WholeFiles):
     """A hold on every package of the driver and, on request, one version of it."""
 
     name = "driver"
-    part = "driver"
+    owned_as = "driver"
     renews = True
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
@@ -46,6 +46,9 @@ class Driver(WholeFiles):
         if policy == "hold" and isinstance(state.packages, dict) and not packages.members(state.packages):
             return Applies(False, "no package of the driver is installed: there is nothing to hold")
         return Applies(True, f"driver.policy: {policy}")
+
+    def installs(self, spec: NodeSpec) -> str:
+        return "the driver" if spec.driver.policy == "install" else ""
 
     def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         need.value(state.packages)

@@ -32,7 +32,7 @@ class Legacy(WholeFiles):
     """Stale drop-ins of nvidia-ctk 1.18.0 to 1.19.0, and the old OCI hook if CDI is used."""
 
     name = "legacy"
-    part = "toolkit"
+    owned_as = "toolkit"
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         if _stale(state):

@@ -49,6 +49,9 @@ class Rdma(WholeFiles):
             return Applies(False, f"the SR-IOV network operator owns netns_mode here ({OPERATOR}): observed only")
         return Applies(False, "rdma.netns_mode is unmanaged, and no packages are named")
 
+    def installs(self, spec: NodeSpec) -> str:
+        return "RDMA" if spec.rdma.packages else ""
+
     def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         want: dict[str, Value] = {}
         if mode := managed(spec, state):

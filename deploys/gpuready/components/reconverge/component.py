@@ -37,7 +37,7 @@ class Reconverge(Component):
     """The service and hooks on the node that find or repair what a driver update left stale."""
 
     name = "reconverge"
-    part = "driver"
+    owned_as = "driver"
     needs_boot = True
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:

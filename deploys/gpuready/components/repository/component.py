@@ -28,7 +28,7 @@ class Repository(WholeFiles):
     """The toolkit's repository: one entry, its verified key, and its proxy."""
 
     name = "repository"
-    part = "toolkit"
+    owned_as = "toolkit"
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         return Applies(True, "the toolkit comes from here")

@@ -35,7 +35,7 @@ class Toolkit(Component):
     """The four packages of the toolkit at ``toolkit.version``, each with a hold."""
 
     name = "toolkit"
-    part = "toolkit"
+    owned_as = "toolkit"
     requires = ("repository",)
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:

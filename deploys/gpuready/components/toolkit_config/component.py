@@ -39,7 +39,7 @@ class Config(Component):
     """toolkit.mode, toolkit.cuda_compat_mode and toolkit.hardened in config.toml."""
 
     name = "config"
-    part = "toolkit"
+    owned_as = "toolkit"
     requires = ("toolkit",)
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:

@@ -11,6 +11,7 @@ from gpuready.contract.package_manager import manager, refuse_to_install
 from gpuready.model.images import named
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
+from gpuready.node import NODE
 from gpuready.verbs.bundle.contents import path_of
 from gpuready.verbs.bundle.part import BundledFile
 
@@ -91,13 +92,7 @@ def platform_of(spec: NodeSpec, state: NodeState) -> tuple[Platform, ...]:
 
 def left_out(spec: NodeSpec) -> str:
     """Return what a bundle does not have of the spec, as a note; empty if it has all."""
-    packages = {
-        "the driver": spec.driver.policy == "install",
-        "Docker": spec.runtimes.installs_docker,
-        "RDMA": bool(spec.rdma.packages),
-        "DCGM": spec.dcgm.install,
-    }
-    asked = [name for name, needed in packages.items() if needed]
+    asked = [name for component in NODE if (name := component.installs(spec))]
     images = sorted({image.ref for image in named(spec.images)} | ({spec.verify.image} if spec.verify.image else set()))
     parts = [f"packages from the node's own sources ({', '.join(asked)})"] if asked else []
     parts += [f"images ({', '.join(images)})"] if images else []

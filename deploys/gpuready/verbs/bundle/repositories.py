@@ -33,16 +33,16 @@ _FORMS = ("Packages", "Packages.xz", "Packages.gz", "Packages.zst")
 
 
 @dataclass(frozen=True)
-class Part:
+class Excerpt:
     """What a bundle has of one repository. ``index``: URL -> content, the signed file last."""
 
     packages: tuple[Item, ...]
     index: Mapping[str, bytes]
 
 
-def part_of(
+def excerpt_of(
     platform: Platform, url: str, wanted: Iterable[tuple[str, str]], key: Certificate, now: float, read: Read
-) -> Part:
+) -> Excerpt:
     """Read the index of the repository, verify it, and find the packages: (name, version). Raises FetchError."""
     try:
         found, index = (_dnf if platform.dnf else _apt)(url, platform.architecture, key, now, read)
@@ -62,7 +62,7 @@ def part_of(
                 f"{url} has no {name} {version}, but {there}", remedy="set toolkit.version to one of these"
             )
         packages.append(found[name, version])
-    return Part(tuple(packages), index)
+    return Excerpt(tuple(packages), index)
 
 
 _Found = tuple[dict[tuple[str, str], Item], dict[str, bytes]]

@@ -19,7 +19,7 @@ from gpuready.verbs.bundle.contents import Content, FetchError, Item, path_of
 from gpuready.verbs.bundle.fetch import Folder, read
 from gpuready.verbs.bundle.needs import Needs, Platform
 from gpuready.verbs.bundle.part import Bundle, BundledFile
-from gpuready.verbs.bundle.repositories import Part, part_of
+from gpuready.verbs.bundle.repositories import Excerpt, excerpt_of
 
 #: The inventory with what the specs say of the bundle.
 INVENTORY = "bundle.yaml"
@@ -34,7 +34,7 @@ _HEAD = """\
 def bundle(needs: Mapping[str, Needs], root: Path, url: str, tell: Callable[[str], object]) -> Bundle:
     """Write the folder. Raises FetchError, ConvergeError for a key, and OutputError."""
     keys = _keys(needs)
-    parts = [_part(platform, repo, versions, keys[repo]) for (platform, repo), versions in _sources(needs).items()]
+    parts = [_excerpt(platform, repo, versions, keys[repo]) for (platform, repo), versions in _sources(needs).items()]
     folder = Folder(root, tell)
     folder.begin()
     for item in [*(package for part in parts for package in part.packages), *_wheels(needs)]:
@@ -93,9 +93,9 @@ def _sources(needs: Mapping[str, Needs]) -> dict[tuple[Platform, Repository], li
     return found
 
 
-def _part(platform: Platform, repo: Repository, versions: list[str], key: Certificate) -> Part:
+def _excerpt(platform: Platform, repo: Repository, versions: list[str], key: Certificate) -> Excerpt:
     wanted = [(name, f"{version}-1") for version in versions for name in PACKAGES]
-    return part_of(platform, platform.url(repo), wanted, key, time.time(), read)
+    return excerpt_of(platform, platform.url(repo), wanted, key, time.time(), read)
 
 
 def _wheels(needs: Mapping[str, Needs]) -> list[Item]:

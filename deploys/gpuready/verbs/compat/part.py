@@ -11,7 +11,7 @@ from gpuready.base.part import OPTIONAL, OneOf, Part
 from gpuready.base.versions import driver
 from gpuready.compat.trace import Trace
 from gpuready.cuda.predict import MINOR_LIMITS, RUNS, VERDICTS
-from gpuready.result.findings import Case, Changed, Note, Seen, Suite, differing
+from gpuready.result.cases import Case, Changed, Note, Seen, Suite, differing
 from gpuready.result.model import VerbPart
 from gpuready.result.text import Painter, columns, count, grouped
 

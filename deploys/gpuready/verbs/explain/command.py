@@ -377,7 +377,7 @@ def _checks_of(component: str) -> tuple[str, ...]:
 
 def _component(item: Component) -> str:
     module = _plain(inspect.cleandoc(inspect.getmodule(item).__doc__ or ""))
-    whose = f"owners.{item.part} in the spec; auto goes by the marks on the node" if item.part else ""
+    whose = f"owners.{item.owned_as} in the spec; auto goes by the marks on the node" if item.owned_as else ""
     only = f"-i INVENTORY --only {item.name}"
     told = {"owner": whose, "confirm": f"gpuready plan {only}", "fix": f"gpuready apply {only}",
             "checks": ", ".join(_checks_of(item.name))}  # fmt: skip

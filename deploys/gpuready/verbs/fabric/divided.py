@@ -13,11 +13,11 @@ from gpuready.fabric.job import hosts_of
 from gpuready.fabric.run import FabricRun, Wanted
 from gpuready.fabric.verdict import Answer
 from gpuready.run.access import Work
-from gpuready.verbs.fabric.part import Fabric
-from gpuready.verbs.fabric.rounds import Meeting, settle, test_all
+from gpuready.verbs.fabric.conclude import conclude
+from gpuready.verbs.fabric.rounds import Meeting, test_all
 
 if TYPE_CHECKING:
-    from gpuready.fabric.job import Part
+    from gpuready.fabric.job import Role
     from gpuready.model.state import NodeState
     from gpuready.result.model import Run
     from gpuready.run.cluster import Cluster
@@ -44,24 +44,18 @@ def run_tests(cluster: Cluster, *, wanted: Wanted) -> Run:
         names = list(dict.fromkeys(name for each in meetings for name in each.pair))
         do("meet", names, max((len(set(each.pair)) for each in meetings), default=1), meetings=meetings)
 
-    def run_jobs(jobs: Sequence[Sequence[Part]]) -> list[list[Answer]]:
+    def run_jobs(jobs: Sequence[Sequence[Role]]) -> list[list[Answer]]:
         names = hosts_of(jobs)
         fabric.answers = []
         do("run_jobs", names, len(names), jobs=jobs)
-        return fabric.answers or [[Answer(trouble="its worker ended") for _ in parts] for parts in jobs]
+        return fabric.answers or [[Answer(trouble="its worker ended") for _ in roles] for roles in jobs]
 
     def work(run: Run) -> None:
-        try:
-            cluster.each(Work(f"{_MODULE}:see"), list(cluster.entries))
-            test_all(cluster, fabric, states, meet, run_jobs)
-        finally:  # what was found before an interrupt
-            run.parts["fabric"] = Fabric.of(fabric)
+        cluster.each(Work(f"{_MODULE}:see"), list(cluster.entries))
+        test_all(cluster, fabric, states, meet, run_jobs)
 
     cluster.took = took
-    try:
-        return cluster.work("fabric", work)
-    finally:
-        settle(cluster, fabric)
+    return conclude(cluster.work("fabric", work), cluster, fabric)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from pyinfra.api.host import Host
 
 from gpuready.base.errors import GpureadyError
 from gpuready.base.records import ProbeError
-from gpuready.fabric.job import Part
+from gpuready.fabric.job import Role
 from gpuready.fabric.verdict import Answer
 from gpuready.operations.transport import OPENING, Session
 from gpuready.verbs.fabric.pair import FIRST_PORT, answer, begin, port_of
@@ -26,7 +26,7 @@ _GRACE = 180
 _OWN_ERROR = 3
 
 
-def run_job(parts: Sequence[Part], hosts: Sequence[Host], number: int = 0) -> list[Answer]:
+def run_job(roles: Sequence[Role], hosts: Sequence[Host], number: int = 0) -> list[Answer]:
     """Return the answer of each host; without an exit status if gpuready ended its ranks.
 
     The first host has rank 0, and chooses the port. ``number``: of the job, if several run at once.
@@ -35,7 +35,7 @@ def run_job(parts: Sequence[Part], hosts: Sequence[Host], number: int = 0) -> li
     sessions: list[Session] = []
     group = Group()
     lowest = FIRST_PORT + 100 * number
-    jobs = [group.spawn(_run, part, host, port, sessions, lowest) for part, host in zip(parts, hosts, strict=True)]
+    jobs = [group.spawn(_run, role, host, port, sessions, lowest) for role, host in zip(roles, hosts, strict=True)]
     try:
         for done in gevent.iwait(jobs):
             if done.get().rc != 0:
@@ -52,11 +52,11 @@ def run_job(parts: Sequence[Part], hosts: Sequence[Host], number: int = 0) -> li
         group.kill()
 
 
-def _run(part: Part, host: Host, port: AsyncResult[int], sessions: list[Session], lowest: int) -> Answer:
+def _run(role: Role, host: Host, port: AsyncResult[int], sessions: list[Session], lowest: int) -> Answer:
     """Run torchrun on one node. The first node sets ``port``; the others wait for it, or for 0: there will be none."""
-    first = part.rank == 0
-    limit = part.command.limit + _GRACE
-    alone = not part.command.launcher  # mpirun: it starts the other nodes' ranks, and has no beat
+    first = role.rank == 0
+    limit = role.command.limit + _GRACE
+    alone = not role.command.launcher  # mpirun: it starts the other nodes' ranks, and has no beat
     patience = limit if alone else OPENING + _SILENCE  # sudo may take its time before the first beat
     try:
         with (
@@ -64,7 +64,7 @@ def _run(part: Part, host: Host, port: AsyncResult[int], sessions: list[Session]
             contextlib.ExitStack() as stack,
         ):
             session = begin(
-                stack, host, part.command, part.end, lowest if first else 0, "tcp" if first and not alone else ""
+                stack, host, role.command, role.end, lowest if first else 0, "tcp" if first and not alone else ""
             )
             sessions.append(session)
             while True:

@@ -10,9 +10,8 @@ from gpuready.base.host_list import hostlist
 from gpuready.base.part import OPTIONAL, Count, Part
 from gpuready.fabric.collective import Measured, Search, size_text
 from gpuready.fabric.commands import TESTS, Test
-from gpuready.fabric.run import FabricRun
 from gpuready.fabric.verdict import Finding
-from gpuready.result.findings import Suite, judged
+from gpuready.result.cases import Suite, case_of
 from gpuready.result.formats import MATRIX_FORMATS
 from gpuready.result.mask import mask_text
 from gpuready.result.model import Run, VerbPart
@@ -85,21 +84,6 @@ class Fabric(Part):
     search: Search | None = field(default=None, metadata=OPTIONAL)
     """fabric --tests collective: the search for the host that is bad; absent: there was none."""
 
-    @classmethod
-    def of(cls, found: FabricRun) -> Fabric:
-        pairing = found.wanted.pairing
-        return cls(
-            str(pairing),
-            pairing.seed,
-            found.rounds,
-            found.wanted.tests,
-            tuple(found.findings),
-            tuple(Unpaired(p.end.host, p.end.device, p.end.port, p.other, p.reason) for p in found.unpaired),
-            tuple(NotAttempted(*pair) for pair in found.not_attempted),
-            found.measured or None,
-            found.search,
-        )
-
     @property
     def without_pairs(self) -> str:
         """What was tested instead, if no pairs were."""
@@ -134,7 +118,7 @@ class FabricPart(VerbPart):
         """A case for each test over each link and direction."""
         if of := fabric(run):
             cases = [
-                judged(
+                case_of(
                     f"fabric.{each.test}",
                     str(each),
                     each,

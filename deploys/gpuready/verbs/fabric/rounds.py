@@ -1,5 +1,6 @@
 """The order of the tests of ``gpuready fabric``: which pairs meet in which round, over which links. Pure.
 
+``_rounds`` asks ``network/`` for the ports, interfaces and links of each pair; for jobs, ``fabric/job.py`` asks it.
 It is the same for one process (:mod:`gpuready.verbs.fabric.work`) and for workers
 (:mod:`gpuready.verbs.fabric.divided`), which test what they are handed.
 """
@@ -9,15 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from gpuready.contract.check import has_gpu
 from gpuready.fabric import collective, loopback, mpirun, training
-from gpuready.fabric.checks import judge_host
 from gpuready.fabric.commands import TESTS, WITH_RDMA, WITHOUT_RDMA, commands
-from gpuready.fabric.job import Part, planned
+from gpuready.fabric.job import Role, planned
 from gpuready.fabric.run import FabricRun
 from gpuready.fabric.search import bound
 from gpuready.fabric.tcp_tests import SOCKETS, more_sockets
@@ -28,7 +27,7 @@ from gpuready.network.nccl_conf import of_jobs
 from gpuready.network.nccl_settings import without_rdma
 from gpuready.network.rdma_choice import choose
 from gpuready.network.tcp_choice import choose_wires
-from gpuready.result.model import CheckResult, HostResult
+from gpuready.result.model import HostResult
 from gpuready.result.text import count
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ class Meeting:
 #: Tests all pairs of a round.
 Meet = Callable[[Sequence[Meeting]], None]
 #: Runs jobs side by side, and returns the answers of their hosts.
-RunJobs = Callable[[Sequence[Sequence[Part]]], list[list[Answer]]]
+RunJobs = Callable[[Sequence[Sequence[Role]]], list[list[Answer]]]
 
 
 def test_all(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState], meet: Meet, run: RunJobs) -> None:
@@ -146,11 +145,11 @@ def _specs(hosts: Hosts, names: Iterable[str]) -> dict[str, NodeSpec]:
 
 def _train(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState], run: RunJobs) -> None:
     began, seconds = time.monotonic(), fabric.wanted.seconds
-    parts, findings = planned(
+    roles, findings = planned(
         training.TEST, lambda _: training.arguments(seconds), seconds, states, _specs(hosts, states)
     )
-    if parts:
-        findings = training.judged(parts, *run([parts]))
+    if roles:
+        findings = training.judged(roles, *run([roles]))
     for each in findings:
         fabric.add(replace(each, seconds=time.monotonic() - began))
 
@@ -161,35 +160,35 @@ def _collective(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState]
     limits = specs[next(iter(specs))].verify.thresholds
     gloo = all(spec.hardware.without_gpus for spec in specs.values())
 
-    def plan(scope: collective.Scope, names: Iterable[str], gpus: Sequence[int]) -> tuple[list[Part], list[Finding]]:
+    def plan(scope: collective.Scope, names: Iterable[str], gpus: Sequence[int]) -> tuple[list[Role], list[Finding]]:
         some = {name: states[name] for name in names}
         arguments, most = partial(scope.arguments, seconds, gloo), len(scope.collectives) * seconds
         return planned(collective.TEST, arguments, most, some, {name: specs[name] for name in some}, gpus)
 
-    parts, findings = plan(collective.Scope(), states, ())
-    if not parts:
+    roles, findings = plan(collective.Scope(), states, ())
+    if not roles:
         for each in findings:
             fabric.add(each)
         return
     prove = collective.counted
-    if fabric.wanted.mpirun and (silent := [part.end for part in parts if "." not in part.end.address]):
-        for part in parts:
+    if fabric.wanted.mpirun and (silent := [role.end for role in roles if "." not in role.end.address]):
+        for role in roles:
             why = f"mpirun needs an IPv4 address of each host: {', '.join(map(str, silent))} has none"
-            fabric.add(skipped(collective.TEST, part.end, part.end, why))
+            fabric.add(skipped(collective.TEST, role.end, role.end, why))
         return
     if fabric.wanted.mpirun:
-        ((answer,),) = run([[mpirun.part(parts, seconds)]])
-        answers, prove = [answer] * len(parts), mpirun.proof
-        first = mpirun.judged(parts, answer, limits)
+        ((answer,),) = run([[mpirun.role(roles, seconds)]])
+        answers, prove = [answer] * len(roles), mpirun.proof
+        first = mpirun.judged(roles, answer, limits)
     else:
-        (answers,) = run([parts])
-        first = collective.judged(parts, answers, limits)
+        (answers,) = run([roles])
+        first = collective.judged(roles, answers, limits)
     fabric.measured, fabric.fault = first.measured, first.fault
 
     def trials(groups: Sequence[tuple[Sequence[str], Sequence[int]]]) -> list[collective.Outcome]:
         made = [plan(first.scope, names, gpus)[0] for names, gpus in groups]
         known = not fabric.wanted.mpirun  # the first job has found torch
-        jobs = [[replace(part, command=replace(part.command, known=known)) for part in job] for job in made]
+        jobs = [[replace(role, command=replace(role.command, known=known)) for role in job] for job in made]
         answers = iter(run([job for job in jobs if job]))
         return [collective.judged(job, next(answers) if job else [], limits) for job in jobs]
 
@@ -197,11 +196,11 @@ def _collective(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState]
         took, most = time.monotonic() - began, bound(len(states))
         for name in states:
             hosts.progress(name, f"search for the bad host: at most {most} rounds of about {took:.0f} s")
-        gpus = {part.end.host: 0 if gloo else part.ranks for part in parts}
+        gpus = {role.end.host: 0 if gloo else role.ranks for role in roles}
         spread = {name: hosts.entries[name].spread for name in states}
         racks = {name: place[1] for name, place in spread.items() if place}
         fabric.search = collective.find(tuple(states), gpus, trials, racks)
-    for each in collective.findings(parts, answers, first, fabric.search, prove):
+    for each in collective.findings(roles, answers, first, fabric.search, prove):
         fabric.add(replace(each, seconds=time.monotonic() - began))
 
 
@@ -211,16 +210,6 @@ def ready(hosts: Hosts, fabric: FabricRun, pair: Pair) -> bool:
     if gone:
         fabric.not_attempted.append((*pair, f"{gone[0]}: {hosts.results[gone[0]].outcome}"))
     return not gone
-
-
-def settle(hosts: Hosts, fabric: FabricRun) -> None:
-    """Derive each host's checks from its findings, unless no other host could be reached from it."""
-    for name, result in hosts.results.items():
-        if result.outcome == "ok" and name in fabric.met:
-            judged = judge_host(fabric, name, hosts.entries[name].spec, date.today())
-            result.checks = list(map(CheckResult.of, judged))
-        elif result.outcome == "ok":
-            result.leave_out("none of its pairs could be tested")
 
 
 def _rounds(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState]) -> Iterator[list[Meeting]]:

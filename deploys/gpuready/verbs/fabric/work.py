@@ -13,7 +13,7 @@ from pyinfra.api.host import Host
 
 from gpuready.base.errors import UnreachableError
 from gpuready.fabric.commands import TESTS, Test, program
-from gpuready.fabric.job import Part, hosts_of
+from gpuready.fabric.job import Role, hosts_of
 from gpuready.fabric.run import FabricRun, Wanted, write_bw
 from gpuready.fabric.verdict import Answer, Finding, blocked, skipped
 from gpuready.network.links import Link
@@ -24,10 +24,10 @@ from gpuready.operations.transport import is_up
 from gpuready.result.model import Error, Run
 from gpuready.result.text import count
 from gpuready.run.fleet import Fleet
+from gpuready.verbs.fabric.conclude import conclude
 from gpuready.verbs.fabric.job_run import run_job
 from gpuready.verbs.fabric.pair import run_test
-from gpuready.verbs.fabric.part import Fabric
-from gpuready.verbs.fabric.rounds import Meeting, ready, settle, test_all
+from gpuready.verbs.fabric.rounds import Meeting, ready, test_all
 
 
 def run_tests(fleet: Fleet, *, wanted: Wanted) -> Run:
@@ -36,18 +36,13 @@ def run_tests(fleet: Fleet, *, wanted: Wanted) -> Run:
     fleet.keeps = lambda result: result.outcome == "ok"
 
     def work(run: Run) -> None:
-        try:
-            fleet.each(partial(_see, fleet))
-            states = {name: result.state for name, result in fleet.results.items() if result.state is not None}
-            test_all(fleet, fabric, states, partial(_meet_all, fleet, fabric), partial(_run_all, fleet))
-        finally:  # what was found before an interrupt
-            run.parts["fabric"] = Fabric.of(fabric)
+        fleet.each(partial(_see, fleet))
+        states = {name: result.state for name, result in fleet.results.items() if result.state is not None}
+        test_all(fleet, fabric, states, partial(_meet_all, fleet, fabric), partial(_run_all, fleet))
 
-    try:
-        return fleet.work("fabric", work)
-    finally:
-        _count(fleet)
-        settle(fleet, fabric)
+    run = fleet.work("fabric", work)
+    _count(fleet)
+    return conclude(run, fleet, fabric)
 
 
 def see(fleet: Fleet) -> Run:
@@ -66,7 +61,7 @@ def meet(fleet: Fleet, *, wanted: Wanted, meetings: Sequence[Meeting]) -> Run:
     return _chunk(fleet, wanted, lambda fabric: _meet_all(fleet, fabric, mine))
 
 
-def run_jobs(fleet: Fleet, *, wanted: Wanted, jobs: Sequence[Sequence[Part]]) -> Run:
+def run_jobs(fleet: Fleet, *, wanted: Wanted, jobs: Sequence[Sequence[Role]]) -> Run:
     """Run jobs side by side on the hosts of a chunk, which are theirs. The part ``found`` has what they answered."""
     return _chunk(fleet, wanted, lambda fabric: fabric.answers.extend(_run_all(fleet, jobs)))
 
@@ -156,28 +151,28 @@ def _again(test: Test, first: Finding) -> bool:
     return test.alone or first.status in ("pass", "warn")
 
 
-def _run_all(fleet: Fleet, jobs: Sequence[Sequence[Part]]) -> list[list[Answer]]:
-    """Run jobs side by side; a node has a part in several only with other GPUs."""
+def _run_all(fleet: Fleet, jobs: Sequence[Sequence[Role]]) -> list[list[Answer]]:
+    """Run jobs side by side; a node has a role in several only with other GPUs."""
     names = hosts_of(jobs)
     answers: list[list[Answer]] = []
     if all(fleet.results[name].outcome == "ok" for name in names):
         fleet.each(lambda host: answers.extend(_run_jobs(fleet, names, jobs)), names[:1])
-    return answers or [[Answer(trouble=_trouble(fleet, part.end.host)) for part in parts] for parts in jobs]
+    return answers or [[Answer(trouble=_trouble(fleet, role.end.host)) for role in roles] for roles in jobs]
 
 
 def _trouble(fleet: Fleet, name: str) -> str:
     return "" if (outcome := fleet.results[name].outcome) == "ok" else outcome
 
 
-def _run_jobs(fleet: Fleet, names: Sequence[str], jobs: Sequence[Sequence[Part]]) -> list[list[Answer]]:
-    for parts in jobs:
-        for part in parts:
-            fleet.progress(part.end.host, f"{part.command.test.name} with {count(len(parts), 'host')}")
+def _run_jobs(fleet: Fleet, names: Sequence[str], jobs: Sequence[Sequence[Role]]) -> list[list[Answer]]:
+    for roles in jobs:
+        for role in roles:
+            fleet.progress(role.end.host, f"{role.command.test.name} with {count(len(roles), 'host')}")
     group = Group()
     try:
         running = [
-            group.spawn(run_job, parts, [fleet.host(part.end.host) for part in parts], number)
-            for number, parts in enumerate(jobs)
+            group.spawn(run_job, roles, [fleet.host(role.end.host) for role in roles], number)
+            for number, roles in enumerate(jobs)
         ]
         group.join(raise_error=True)
     finally:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from gpuready.base.host_list import folded
 from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.listing import Listed, Setting
+from gpuready.result.blocks import note_lines, skipped_lines
 from gpuready.result.formats import LISTING_FORMATS
-from gpuready.result.human import note_lines, skipped_lines
 from gpuready.result.mask import mask_value
 from gpuready.result.model import HostResult, Run, VerbPart
 from gpuready.result.text import Painter, columns, count, grouped

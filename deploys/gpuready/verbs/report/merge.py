@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from gpuready.base.errors import UsageError
+from gpuready.base.errors import EXIT_CODES, UsageError
 from gpuready.result.exitcode import exit_code
-from gpuready.result.model import EXIT_CODES, Error, HostResult, Run, Shard
+from gpuready.result.model import Error, HostResult, Run, Shard
 
 _AGAIN = "run all shards with the same inventory, options and release of gpuready"
 

@@ -44,7 +44,6 @@ def command(state: str | None, passive: bool, level: str | None, seconds: int | 
     from gpuready.cli.request import request
     from gpuready.result.model import Scope
     from gpuready.run.access import Work
-    from gpuready.verbs.verify.together import compare
 
     stress = level == "stress"
     if stress and (passive or state is not None):
@@ -63,7 +62,6 @@ def command(state: str | None, passive: bool, level: str | None, seconds: int | 
     left = None if wanted.selected is None else tuple(sorted(wanted.selected))
     run.scope = Scope(run.recorded, passive, left)
     specs = {entry.name: entry.spec for entry in wanted.entries}
-    compare(run.hosts, wanted.entries)
     for host in run.hosts:
         host.asked = "stress" if stress else specs[host.name].verify.level
         if host.checks and not host.reason:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from gpuready.gpu.stress_figures import Gpu, margin
-from gpuready.result.findings import Changed
+from gpuready.result.cases import Changed
 from gpuready.result.formats import EVIDENCE_FORMATS
 from gpuready.result.model import CheckResult, HostResult, Run, VerbPart
 

@@ -46,7 +46,7 @@ class Judged(Protocol):
     def remedy(self) -> str: ...
 
 
-def judged(classname: str, name: str, each: Judged, *, counted: bool, output: str = "", seconds: float = 0.0) -> Case:
+def case_of(classname: str, name: str, each: Judged, *, counted: bool, output: str = "", seconds: float = 0.0) -> Case:
     """Return the case of a verdict. ``counted``: the exit code counts it."""
     if counted:
         kind: Literal["failure", "error"] = "failure" if each.status == "fail" else "error"
