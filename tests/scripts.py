@@ -19,7 +19,7 @@ SCRIPTS = sorted(str(path.relative_to(TEMPLATES)).removesuffix(".sh.j2") for pat
 NUMBERS = {"limit", "limits"}
 LISTS = {"packages", "pins", "old", "purge", "hold", "unhold", "services", "dirs", "driver_dirs", "flags", "work"}
 LISTS |= {"scrape", "images", "sysctls", "settings_back", "settings_inside", "initramfs", "kernels", "shadows"}
-LISTS |= {"modules", "places"}
+LISTS |= {"modules", "places", "image_boot"}
 FILES = {"puts": Put, "files": Putback, "drops": Drop}
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from gpuready.base import resources
+from gpuready.components.ledger.component import Forget
 from tests.lab import Lab, Node, cri
 from tests.system.faults import leftovers, problem
 from tests.system.harness import Gpuready, Inventories, Result
@@ -117,7 +118,7 @@ def test_there_and_back(node: RdmaNode) -> None:
     already = "fab0 is already attached to container train (docker) / first run gpuready rdma detach HOST --netdev fab0"
     assert already in problem(node.attach("other", outcome="failed"))
     # `gpuready remove` knows nothing of it, and leaves the way back where it is.
-    node.machine.run("sh", stdin=resources.script("ledger/forget"))
+    node.machine.run("sh", stdin=Forget().render())
     listed = node.rdma("list")
     assert [each["where"] for each in node.attached(listed)] == ["container train (docker)"]
     back = node.rdma("detach", "--container", "train", code=0)

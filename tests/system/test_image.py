@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from gpuready.contract.image_boot import FILES
 from gpuready.contract.node_record import PATH as RECORD
-from gpuready.verbs.apply.image import FILES
 from tests.lab import Lab
 from tests.lab.host import sh
 from tests.system.harness import Gpuready, Inventories

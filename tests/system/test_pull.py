@@ -17,8 +17,8 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 
+from gpuready.contract.image_boot import FILES
 from gpuready.contract.node_record import PATH as RECORD
-from gpuready.verbs.apply.image import FILES
 from tests.lab import network
 from tests.secure import Secure, Signer
 from tests.system.faults import footprint, hold_dpkg, let_go, lock_is_free, until

@@ -8,6 +8,7 @@ from gpuready.base import resources
 from gpuready.base.facts import Answer, Unknown
 from gpuready.base.records import Records
 from gpuready.binaries import cuinit
+from gpuready.contract import image_boot
 from gpuready.contract.node_record import PATH
 from gpuready.contract.question import Question, Questions, answers
 from gpuready.model.spec import NodeSpec
@@ -23,9 +24,8 @@ def script(
     asked: Iterable[Question], *, cuinit: str = "", hung: bool = False, record: str = "", converged: bool = False
 ) -> str:
     """Return the script of the active checks: its beginning, the part of each question, and its end."""
-    begin = resources.script(
-        "probe/active", cuinit=cuinit, hung=hung, record=record, record_path=PATH, converged=converged
-    )
+    left = image_boot.FILES if converged else ()
+    begin = resources.script("probe/active", cuinit=cuinit, hung=hung, record=record, record_path=PATH, image_boot=left)
     return "".join((begin, *(question.render() for question in asked), 'end "$N"\n'))
 
 

@@ -24,6 +24,8 @@ from gpuready.base import resources
 from gpuready.base.errors import UsageError
 from gpuready.base.facts import File
 from gpuready.components.driver import install
+from gpuready.components.ledger.component import Forget
+from gpuready.contract import image_boot
 from gpuready.contract.compare import FIRST_BOOT, Plan
 from gpuready.contract.component import Disruption
 from gpuready.contract.node_record import PATH as RECORD
@@ -287,9 +289,9 @@ def test_no_service_starts_meanwhile(theirs: str, tmp_path: Path) -> None:
 def test_the_unit_removes_all_that_the_first_boot_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(image, "program_words", lambda: ("/a b",))
     unit = image.unit(SPEC)
-    assert f'ExecStart="/a b" apply -i {image.SPEC} -i @local --limit @local --yes\n' in unit
+    assert f'ExecStart="/a b" apply -i {image_boot.SPEC} -i @local --limit @local --yes\n' in unit
     (removed,) = re.findall(r"^ExecStartPost=/bin/rm -f (.*)$", unit, re.M)
-    assert removed.split() == list(image.FILES)
+    assert removed.split() == list(image_boot.FILES)
     assert "--ignore-fail-on-non-empty /etc/systemd/system/multi-user.target.d\n" in unit
     assert "TimeoutStartSec" in unit and "After=network-online.target multi-user.target" in unit
 
@@ -307,7 +309,7 @@ def test_the_unit_has_a_name_of_its_own() -> None:
     """systemd-run in the user-data of `render cloud-init` fails if a unit of that name is loaded."""
     text = resources.document("verbs/render/cloud-init.yml", inventory="{}", package='"x"')
     (name,) = re.findall(r"--unit=([^,]+),", text)
-    assert f"{name}.service" not in {Path(path).name for path in image.FILES}
+    assert f"{name}.service" not in {Path(path).name for path in image_boot.FILES}
 
 
 def test_checks_that_fail_do_not_start_the_first_boot_again() -> None:
@@ -329,8 +331,8 @@ def test_the_first_boot_may_read_the_secrets_of_its_spec(tmp_path: Path) -> None
 @pytest.mark.parametrize("verb", ["remove", "apply"])
 def test_another_run_ends_a_first_boot_that_never_ended_well(verb: str, tmp_path: Path) -> None:
     """Else it would apply the spec of the image again, over a newer one."""
-    script = resources.script("ledger/forget") if verb == "remove" else active((), record="{}", converged=True)
-    for path in image.FILES:
+    script = Forget().render() if verb == "remove" else active((), record="{}", converged=True)
+    for path in image_boot.FILES:
         (tmp_path / path.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path.lstrip("/")).touch()
     for folder in ("/etc/systemd", "/var/lib/gpuready"):
@@ -342,7 +344,7 @@ def test_another_run_ends_a_first_boot_that_never_ended_well(verb: str, tmp_path
 
 
 def test_an_apply_that_leaves_something_leaves_the_first_boot() -> None:
-    assert [path for path in image.FILES if path in active((), record="{}")] == []
+    assert [path for path in image_boot.FILES if path in active((), record="{}")] == []
 
 
 @pytest.mark.parametrize("outcome", ["changed", "pending", "failed"])

@@ -88,7 +88,8 @@ def _stale(spec: NodeSpec, state: NodeState) -> Verdict:
     if not found:
         return skip("there is no CDI spec of nvidia.com/gpu")
     files = [line for s in found for line in _misfits(s, state)]
-    told = [*files, *(line for s in found for line in _other_devices(s, state))]
+    others = [line for s in found for line in _other_devices(s, state)]
+    told = [*files, *(line for line, _ in others)]
     if not told:
         need.value(state.driver.smi)
         if state.driver.loaded:
@@ -97,15 +98,8 @@ def _stale(spec: NodeSpec, state: NodeState) -> Verdict:
     if not state.driver.loaded:
         return warn("a CDI spec names missing files; no NVIDIA driver is loaded", evidence="; ".join(told))
     remedy = _there(owners.observed("toolkit", spec, state))
-    fewer = all(_has_fewer(state, each) for each in found if _other_devices(each, state))
-    because = "gpu.count" if fewer and not files else ""
+    because = "gpu.count" if not files and all(fewer for _, fewer in others) else ""
     return fail("a CDI spec does not fit the loaded driver", remedy, "; ".join(told), because=because)
-
-
-def _has_fewer(state: NodeState, one: CdiSpec) -> bool:
-    """Tell whether the node has a part of the spec's devices, as after a lost GPU."""
-    want = wanted_devices(state, one)
-    return isinstance(want, tuple) and {*want} < {*seen_devices(state, one)}
 
 
 def _misfits(one: CdiSpec, state: NodeState) -> list[str]:
@@ -118,10 +112,12 @@ def _misfits(one: CdiSpec, state: NodeState) -> list[str]:
     return told
 
 
-def _other_devices(one: CdiSpec, state: NodeState) -> list[str]:
+def _other_devices(one: CdiSpec, state: NodeState) -> list[tuple[str, bool]]:
+    """Return how the spec's devices differ from the node's, and whether the node has a part of them (a lost GPU)."""
     want, seen = wanted_devices(state, one), seen_devices(state, one)
     if isinstance(want, tuple) and state.driver.loaded and want != seen:
-        return [f"{one.path} has the devices {', '.join(seen)}, but the node has {', '.join(want)}"]
+        text = f"{one.path} has the devices {', '.join(seen)}, but the node has {', '.join(want)}"
+        return [(text, {*want} < {*seen})]
     return []
 
 

@@ -2,6 +2,7 @@
 
 from gpuready.base.step import Script, Step, Steps
 from gpuready.contract.component import Change, Component, Value
+from gpuready.contract.image_boot import FILES
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 
@@ -23,3 +24,5 @@ class Ledger(Component):
 
 class Forget(Script, template="ledger/forget"):
     """Remove gpuready's records. Originals that are still needed move aside."""
+
+    image_boot: tuple[str, ...] = FILES

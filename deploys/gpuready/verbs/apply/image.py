@@ -32,6 +32,7 @@ from gpuready.cli.online import online
 from gpuready.contract.check import undecided
 from gpuready.contract.compare import FIRST_BOOT
 from gpuready.contract.component import Disruption
+from gpuready.contract.image_boot import FILES, NAME, SPEC
 from gpuready.contract.node_record import PATH as RECORD
 from gpuready.inventory.build import local_values, written
 from gpuready.model.state import IMAGE, NodeState
@@ -44,17 +45,6 @@ if TYPE_CHECKING:
     from gpuready.model.spec import NodeSpec
     from gpuready.result.model import Run
 
-NAME = "gpuready-image-boot"
-SPEC = "/var/lib/gpuready/image-boot.yaml"
-_UNITS = "/etc/systemd/system"
-#: What the first boot needs, and removes when the node is converged. Another apply that converges the node deletes it,
-#: too, and so does ``remove`` (lib/image-boot.sh.j2).
-FILES = (
-    f"{_UNITS}/{NAME}.service",
-    f"{_UNITS}/gpuready-host-keys.service",
-    f"{_UNITS}/multi-user.target.d/{NAME}.conf",
-    SPEC,
-)
 #: Of these, each machine has its own. An empty machine-id is filled at the boot; a missing one is not everywhere.
 #: iscsid of Debian does not start without its file, and makes a name in place of this line; RHEL makes the file.
 _INITIATOR, _OF_DEBIAN = "etc/iscsi/initiatorname.iscsi", "lib/open-iscsi"
