@@ -16,7 +16,7 @@ from gpuready.inventory.hosts import HostEntry
 from gpuready.model.state import NodeState
 from gpuready.node import NODE
 from gpuready.result.model import HostResult, Run
-from gpuready.run.evaluate import fill_checks, fill_components, judge_racks, plan_batches
+from gpuready.run.evaluate import fill_checks, fill_components, plan_batches
 
 
 def offline(wanted: Request, path: str) -> Run:
@@ -24,10 +24,7 @@ def offline(wanted: Request, path: str) -> Run:
     began = time.monotonic()
     states = read_states(path, [entry.name for entry in wanted.entries]) if wanted.entries else {}  # an empty shard
     run = Run(wanted.verb, [_host(entry, states, wanted) for entry in wanted.entries])
-    entries = {entry.name: entry for entry in wanted.entries}
-    plan_batches(run, entries, wanted.batch, wanted.share)
-    if wanted.verb == "verify":
-        judge_racks(run.hosts, entries)
+    plan_batches(run, {entry.name: entry for entry in wanted.entries}, wanted.batch, wanted.share)
     wanted.complete(run)
     run.recorded = True
     run.source = f"{run.source}, states from {path}"

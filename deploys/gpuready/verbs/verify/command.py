@@ -59,13 +59,17 @@ def command(state: str | None, passive: bool, level: str | None, seconds: int | 
         run = online(wanted, using=Work("gpuready.verbs.verify.stress:load", {"seconds": seconds or SECONDS}))
     else:
         run = recorded_or_online(wanted, state, passive=passive)
+    from gpuready.run.evaluate import judge_racks  # loaded by now, unless the run was interrupted
+
     left = None if wanted.selected is None else tuple(sorted(wanted.selected))
     run.scope = Scope(run.recorded, passive, left)
-    specs = {entry.name: entry.spec for entry in wanted.entries}
+    entries = {entry.name: entry for entry in wanted.entries}
+    judge_racks(run.hosts, entries)
     for host in run.hosts:
-        host.asked = "stress" if stress else specs[host.name].verify.level
+        spec = entries[host.name].spec
+        host.asked = "stress" if stress else spec.verify.level
         if host.checks and not host.reason:
-            host.notes += _unreached(host, specs[host.name])
+            host.notes += _unreached(host, spec)
     return wanted.deliver(run)
 
 
