@@ -84,8 +84,3 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     for key, value in pairs:
         found.setdefault(key, []).append(value)
     return found
-
-
-def count(number: int, one: str, many: str = "") -> str:
-    """``1 host``, ``2 hosts``."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
