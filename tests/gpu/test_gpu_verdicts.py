@@ -261,7 +261,7 @@ MEMORY: list[Row] = [
     fails("gpu.retired", "a page retirement is pending", smi(retired(XML, 1, "Yes"))),
     passes("gpu.ecc", "memory errors are within", h200()),
     skips("gpu.ecc", "no ECC counters", without("ecc_errors")),
-    fails("gpu.ecc", "1 uncorrectable memory error (", said(("volatile/dram_uncorrectable", "1"))),
+    fails("gpu.ecc", "1 uncorrectable memory errors", said(("volatile/dram_uncorrectable", "1"))),
     fails("gpu.ecc", "2 uncorrectable memory errors", said(("volatile/sram_uncorrectable_parity", "2"))),
     fails("gpu.ecc", "double_bit", only(OLD_ECC)),
     warns("gpu.ecc", "over its life", said(("aggregate/sram_uncorrectable_secded", "1"))),

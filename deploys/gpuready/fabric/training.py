@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from gpuready.base.documents import DocumentError, read_json
 from gpuready.base.errors import brief
 from gpuready.base.host_list import hostlist
-from gpuready.base.words import count
 from gpuready.fabric.commands import TESTS
 from gpuready.fabric.counters import Moved
 from gpuready.fabric.job import Part, by_host, complaint
@@ -89,10 +88,8 @@ def _figures(parts: Sequence[Part], answers: Sequence[Answer], reports: Sequence
     rate = ranks * _BATCH / step
     own = [max(each.own for each in found) for found in reports]
     middle, _, limit = least([1 / seconds for seconds in own], _MARGIN)
-    common = f"{rate:.0f} samples/s, {count(ranks, 'rank')}, {parts[0].network}, loss {reports[0][0].loss:.4g}; "
-    common += (
-        f"a step takes {step * 1000:.3g} ms; each rank computes for {min(own) * 1000:.3g} to {max(own) * 1000:.3g} ms"
-    )
+    common = f"{rate:.0f} samples/s, {ranks} ranks, {parts[0].network}, loss {reports[0][0].loss:.4g}; a step takes "
+    common += f"{step * 1000:.3g} ms; each rank computes for {min(own) * 1000:.3g} to {max(own) * 1000:.3g} ms"
     made = []
     for part, answer, seconds in zip(parts, answers, own, strict=True):
         moved = _GRADIENTS if part.single else 0

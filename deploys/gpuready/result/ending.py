@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Iterable
 
 from gpuready.base.host_list import hostlist
-from gpuready.base.words import count
 from gpuready.result import blocks
 from gpuready.result.exitcode import counts, meaning
 from gpuready.result.mask import mask_text
 from gpuready.result.model import NOT_COMPARED, HostResult, Run
-from gpuready.result.text import Painter, columns
+from gpuready.result.text import Painter, columns, count
 
 _OUTCOMES = {
     "ok": ("ok", "green"),

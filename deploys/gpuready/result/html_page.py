@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from gpuready.base.host_list import hostlist
-from gpuready.base.words import count
-from gpuready.result.text import printable
+from gpuready.result.text import count, printable
 
 if TYPE_CHECKING:
     import jinja2

@@ -6,7 +6,6 @@ What many hosts share is shown once. Passed checks are only counted. Every colou
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gpuready.base.host_list import hostlist
-from gpuready.base.words import count
 from gpuready.contract.check import DECIDE, UNDECIDED
 from gpuready.inventory.groups import CHOOSE
 from gpuready.inventory.hosts import THIS_MACHINE
@@ -25,7 +24,7 @@ from gpuready.result.brief import MOST_HOSTS, summary_lines
 from gpuready.result.ending import ending, host_lines, next_lines
 from gpuready.result.model import CheckResult, Run
 from gpuready.result.page import labelled, page, problem
-from gpuready.result.text import Painter, lines, one_line
+from gpuready.result.text import Painter, count, lines, one_line
 
 CLASSES = {
     "none": "nothing is disturbed",

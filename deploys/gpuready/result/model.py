@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from gpuready.base.errors import GpureadyError, InventoryError
 from gpuready.base.part import OPTIONAL, SECONDS, Amount, Count, OneOf, Part
-from gpuready.base.words import count
 from gpuready.result.facts import NodeFacts
 from gpuready.result.findings import Case, Changed, Note, Suite
 from gpuready.result.formats import FORMATS
-from gpuready.result.text import Painter
+from gpuready.result.text import Painter, count
 from gpuready.result.verbs import COMMANDS
 
 if TYPE_CHECKING:  # a run that fails at once, and an answer of compat, need none of these

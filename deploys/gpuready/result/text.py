@@ -9,6 +9,8 @@ import re
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
+from gpuready.base.words import count as count
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 

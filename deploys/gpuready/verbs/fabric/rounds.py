@@ -13,7 +13,6 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from gpuready.base.words import count
 from gpuready.contract.check import has_gpu
 from gpuready.fabric import collective, loopback, mpirun, training
 from gpuready.fabric.checks import judge_host
@@ -30,6 +29,7 @@ from gpuready.network.nccl_settings import without_rdma
 from gpuready.network.rdma_choice import choose
 from gpuready.network.tcp_choice import choose_wires
 from gpuready.result.model import CheckResult, HostResult
+from gpuready.result.text import count
 
 if TYPE_CHECKING:
     from gpuready.fabric.schedule import Pair
