@@ -19,6 +19,7 @@ from pyinfra.context import host
 from pyinfra.context import state as run
 
 from gpuready.base.errors import ConvergeError, GpureadyError, SpecErrors, Where
+from gpuready.base.words import count
 from gpuready.catalogue import BY_ID, CATALOGUE, QUESTIONS
 from gpuready.contract.check import concerning, run_checks
 from gpuready.contract.component import Component, Disruption
@@ -92,7 +93,7 @@ def judge() -> Generator[PyinfraCommand, None, None]:
         lines = [f"{j.check.id}: {j.verdict.status}: {j.verdict.summary}" for j in bad]
         yield Failed(ConvergeError("; ".join(lines)))
     else:
-        host.noop(f"{len(judged)} checks, none failed")
+        host.noop(f"{count(len(judged), 'check')}, none failed")
 
 
 def reboot() -> None:

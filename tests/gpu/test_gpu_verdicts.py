@@ -206,7 +206,7 @@ ANSWERS: list[Row] = [
     skips("gpu.answers", "lists no GPU", NodeState(driver=Driver(smi=NO_GPU))),
     fails("gpu.answers", "14: a GPU's infoROM", smi(XML, driver={"smi": Unknown(unknown="smi: exit 14: x")})),
     fails("gpu.answers", "255: it failed", smi(XML, driver={"smi": Unknown(unknown="smi: exit 255: x")})),
-    fails("gpu.answers", "cannot read 1 values", said(("gpu_temp", "ERR!"))),
+    fails("gpu.answers", "cannot read 1 value", said(("gpu_temp", "ERR!"))),
     fails("gpu.answers", "cannot read 1", said(("gpu_recovery_action", "GPU is lost"))),
     is_unknown("gpu.answers", "remapped_row_pending is 'Perhaps'", said(("remapped_row_pending", "Perhaps"))),
     is_unknown("gpu.answers", "'wide'", said(("current_link_width", "wide"))),

@@ -72,7 +72,7 @@ VERDICTS: list[Row] = [
     is_unknown("driver.imex", "no answer", fabric(packages=STUCK)),
     is_unknown("driver.imex", "no answer", rack(smi(XML, driver={"smi": STUCK}))),
     passes("driver.imex_nodes", "names 2 nodes, this one among them", fabric()),
-    passes("driver.imex_nodes", "names 1 nodes", fabric(files=root_files({NODES: "# rack 1\n10.0.0.1 # n1\n\n"}))),
+    passes("driver.imex_nodes", "names 1 node", fabric(files=root_files({NODES: "# rack 1\n10.0.0.1 # n1\n\n"}))),
     skips("driver.imex_nodes", "not in a GB200", h200()),
     skips("driver.imex_nodes", "is not enabled", fabric(imex="inactive", enabled="disabled")),
     skips("driver.imex_nodes", "DRA driver", fabric(marks=DRA)),
@@ -80,7 +80,7 @@ VERDICTS: list[Row] = [
     skips("driver.imex_nodes", "names instead of addresses", fabric(files=root_files({NODES: "c01\nc02\n"}))),
     warns("driver.imex_nodes", f"there is no {NODES}", fabric(files={})),
     fails("driver.imex_nodes", "names no node", fabric(files=root_files({NODES: "# none yet\n"}))),
-    fails("driver.imex_nodes", "none of the 1 addresses", fabric(files=root_files({NODES: "10.0.0.2\n"}))),
+    fails("driver.imex_nodes", "has 1 address, but not this node's", fabric(files=root_files({NODES: "10.0.0.2\n"}))),
     is_unknown("driver.imex_nodes", "no answer", fabric(network=STUCK)),
     passes("driver.imex_ready", "IMEX is READY", fabric(**asked(0, "READY\n"))),
     fails("driver.imex_ready", "IMEX is WAITING_FOR_PEERS", fabric(**asked(0, "WAITING_FOR_PEERS\n"))),
@@ -155,7 +155,7 @@ def test_the_hosts_of_a_rack_are_in_one_clique() -> None:
 
 def test_imex_has_one_list_on_all_hosts_of_it() -> None:
     same = together(a=member("10.0.0.1"), b=member("10.0.0.2"))
-    assert same["a"]["driver.imex_domain"] == ("pass", "the same 2 nodes as on 1 other hosts of this run")
+    assert same["a"]["driver.imex_domain"] == ("pass", "the same 2 nodes as on 1 other host of this run")
     lacks = together(a=member("10.0.0.1"), b=member("10.0.0.2", nodes="10.0.0.2 10.0.0.9"))
     assert lacks["a"]["driver.imex_domain"] == (
         "fail", f"{NODES} differs from that of b (only here: 10.0.0.1; only there: 10.0.0.9)",

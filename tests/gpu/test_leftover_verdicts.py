@@ -53,7 +53,7 @@ VERDICTS: list[Row] = [
     passes("driver.firmware", "driver and GSP", firmware(DRIVER, "590.1.2", ("590.1.2",))),
     passes("driver.firmware", "driver and GSP", firmware(DRIVER, "590.1.2")),
     passes("driver.charlinks", "has its link", node(containerd="")),
-    warns("driver.charlinks", "1 device nodes have no link", node(docker=SYSTEMD, leftovers=UNLINKED)),
+    warns("driver.charlinks", "1 device node has no link", node(docker=SYSTEMD, leftovers=UNLINKED)),
     skips("driver.charlinks", "lets systemd", node(docker={"cgroup_driver": "cgroupfs"}, leftovers=UNLINKED)),
     passes("driver.persistenced", "is active", nvidia("active")),
     warns("driver.persistenced", "is failed", nvidia("failed")),

@@ -164,7 +164,7 @@ def test_errors_under_load_fail_and_name_the_gpu() -> None:
     verdicts = judged(recorded("plain", after=(0, after), xids=(0, "NVRM: Xid (PCI:0000:00:07): 48, pid=9\n")))
     assert statuses(verdicts) == "fail pass pass pass pass"
     assert verdicts["stress.run"].summary == f"{SECOND}: 2 uncorrected memory errors under load (and 1 more)"
-    assert "1 new Xids in the kernel log: NVRM: Xid (PCI:0000:00:07): 48" in verdicts["stress.run"].evidence
+    assert "1 new Xid in the kernel log: NVRM: Xid (PCI:0000:00:07): 48" in verdicts["stress.run"].evidence
 
 
 def test_a_gpu_that_is_lost_under_load_fails() -> None:

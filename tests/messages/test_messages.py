@@ -11,7 +11,7 @@ import yaml
 from gpuready.base.documents import MOST_TOML_VALUES
 from gpuready.catalogue import BY_ID
 from gpuready.gpu.thresholds import load
-from gpuready.messages import codes, entry
+from gpuready.messages import code_names, codes, entry
 from gpuready.messages.entry import Message
 from gpuready.messages.find import MOST, TABLE, _parts, find, head, nearest, normal, plain
 from gpuready.model.schema import settings
@@ -222,7 +222,7 @@ def test_an_unknown_number_is_said() -> None:
 
 
 def test_a_code_does_not_say_the_same_thing_twice() -> None:
-    names = {"cuda": codes.cuda_names(), "nvml": codes.nvml_names()}
+    names = {"cuda": code_names.cuda_names(), "nvml": code_names.nvml_names()}
     numbered = (f"{kind} {number}" for kind, found in names.items() for number in set(found.values()))
     for code in (*(f"xid {n}" for n in range(1, 180)), *numbered):
         message = codes.message(code)
@@ -236,7 +236,7 @@ IMEX = "cuMemCreate: CUDA_ERROR_NOT_PERMITTED, operation not permitted (800): fa
 
 
 def test_a_number_never_outweighs_the_component_that_printed_it() -> None:
-    for name, number in codes.cuda_names().items():
+    for name, number in code_names.cuda_names().items():
         for error in (str(number), f"{number} 'some text'", f"cudaError{name}", f"CUDA_ERROR_{name}"):
             found = titles(f"node1:1:2 [0] transport/nvls.cc:254 NCCL WARN Cuda failure {error}")
             assert found[0] == NVLS, (error, found)
@@ -245,7 +245,7 @@ def test_a_number_never_outweighs_the_component_that_printed_it() -> None:
 
 
 def test_each_name_of_an_nvml_error_is_known_in_each_form() -> None:
-    rows = dict(codes._nvml_rows())
+    rows = dict(code_names.nvml_rows())
     assert len(rows) == 31 and rows[1] == "UNINITIALIZED" and rows[30] == "RESET_TYPE_NOT_SUPPORTED"
     table = {code: message.title for message in TABLE for code in message.codes if code.startswith("nvml ")}
     for number, name in rows.items():

@@ -11,7 +11,7 @@ import shutil
 import sys
 import urllib.request
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 
@@ -20,8 +20,23 @@ from gpuready.base.errors import UsageError
 
 #: The variable with the line for the server, by method.
 HEADERS = {"GET": "GPUREADY_INVENTORY_HEADER", "PUT": "GPUREADY_OUTPUT_HEADER"}
-#: Seconds without a byte.
-_SILENT = 30
+
+
+class Limits(NamedTuple):
+    """When a download ends, on the controller and on a node (templates/wheels/fetch.sh.j2).
+
+    ``silent``: seconds without a connection or a byte. ``slowest``: bytes in a second, on average over ``patience``
+    seconds. ``attempts``: in a row, that may bring nothing. ``reserve``: MiB of the disk that stay free.
+    """
+
+    silent: int = 30
+    slowest: int = 1024
+    patience: int = 120
+    attempts: int = 3
+    reserve: int = 64
+
+
+LIMITS = Limits()
 
 
 class StatusError(OSError):
@@ -93,7 +108,7 @@ def answered(request: urllib.request.Request) -> Iterator[http.client.HTTPRespon
                  "HTTPErrorProcessor", *plain):  # fmt: skip
         opener.add_handler(getattr(urllib.request, kind)())
     try:
-        with opener.open(request, timeout=_SILENT) as answer:
+        with opener.open(request, timeout=LIMITS.silent) as answer:
             yield answer
     except HTTPError as e:
         raise StatusError(e.code, e.reason) from None

@@ -11,9 +11,10 @@ import click
 
 from gpuready.base.errors import LockedError, UsageError
 from gpuready.base.host_list import hostlist
+from gpuready.base.words import count
 from gpuready.cli.output import use_color
 from gpuready.cli.sink import say
-from gpuready.result.text import count, grouped
+from gpuready.result.text import grouped
 
 if TYPE_CHECKING:
     from gpuready.cli.request import Request

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gpuready.base.host_list import hostlist
+from gpuready.base.words import count
 from gpuready.cli.sink import complain
 from gpuready.result.mask import mask_text
 from gpuready.result.model import NOT_COMPARED, OUTCOMES, ended
-from gpuready.result.text import count, cut, one_line, printable
+from gpuready.result.text import cut, one_line, printable
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import NamedTuple
 
+from gpuready.base.words import count
 from gpuready.contract.component import NotComparable
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
@@ -136,7 +137,7 @@ def by_count(seen: int, state: NodeState) -> str:
 
 
 def gpu_count(number: int) -> str:
-    return f"{number} GPU{'' if number == 1 else 's'}"
+    return count(number, "GPU")
 
 
 UNDECIDED = "no NVIDIA GPU is seen, and hardware.gpus is auto"

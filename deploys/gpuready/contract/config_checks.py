@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from functools import partial
 
+from gpuready.base.words import count
 from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, unknown
 from gpuready.contract.compare import Comparison, compare
 from gpuready.contract.component import Component
@@ -17,7 +18,7 @@ def matches(found: Comparison) -> Verdict:
     if found.error:
         return unknown(found.error)
     if found.diff:
-        return fail(f"{len(found.diff)} differences: {', '.join(c.key for c in found.diff)}")
+        return fail(f"{count(len(found.diff), 'difference')}: {', '.join(c.key for c in found.diff)}")
     return passed("as the spec says")
 
 

@@ -19,6 +19,7 @@ from dataclasses import replace
 from math import ceil
 
 from gpuready.base.errors import brief
+from gpuready.base.words import count
 from gpuready.fabric import figures
 from gpuready.fabric.collective import Measured, Outcome, Scope, figured, size_text
 from gpuready.fabric.commands import Command, Test
@@ -210,7 +211,9 @@ def judged(roles: Sequence[Role], answer: Answer, limits: Thresholds) -> Outcome
         if its.wrong:
             scope = Scope.with_size(row.collective, row.size)
             title = row.collective.replace("_", "-")
-            summary = f"wrong result: {title} of {size_text(row.size)}, {its.wrong} elements or more (nccl-tests)"
+            summary = (
+                f"wrong result: {title} of {size_text(row.size)}, {count(its.wrong, 'element')} or more (nccl-tests)"
+            )
             return Outcome("fail", summary, measured=measured, fault="wrong", scope=scope)
     if answer.rc:
         ended = "it did not end in time" if answer.rc in (124, 137) else f"exit {answer.rc}"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from gpuready.base.words import count
 from gpuready.contract import need
 from gpuready.contract.check import (
     Check,
@@ -132,7 +133,7 @@ def _answers(spec: NodeSpec, state: NodeState) -> Verdict:
         return unknown(_NO_GPU) if has_gpu(state) else skip(_NO_GPU)
     errors = [f"{gpu.bus}: {path} is {text}" for gpu in found for path, text in gpu.errors.items()]
     if errors:
-        return fail(f"nvidia-smi cannot read {len(errors)} values", evidence="; ".join(errors[:8]))
+        return fail(f"nvidia-smi cannot read {count(len(errors), 'value')}", evidence="; ".join(errors[:8]))
     unread = [f"{gpu.bus}: {path} is {text!r}" for gpu in found for path, text in gpu.unread.items()]
     if unread:
         return unknown(f"this gpuready does not understand what nvidia-smi prints: {'; '.join(unread[:4])}")

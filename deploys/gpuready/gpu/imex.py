@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from gpuready.base.errors import brief
 from gpuready.base.host_list import hostlist
+from gpuready.base.words import count
 from gpuready.contract import need
 from gpuready.contract.check import (
     Judged,
@@ -146,8 +147,11 @@ def _nodes(spec: NodeSpec, state: NodeState) -> Verdict:
     if not _addresses(state) & set(listed):
         if _has_names(listed):
             return skip(f"{NODES} has names instead of addresses")
-        return fail(f"none of the {len(listed)} addresses in {NODES} is this node's", evidence=", ".join(listed[:20]))
-    return passed(f"{NODES} names {len(listed)} nodes, this one among them")
+        return fail(
+            f"{NODES} has {count(len(listed), 'address', 'addresses')}, but not this node's",
+            evidence=", ".join(listed[:20]),
+        )
+    return passed(f"{NODES} names {count(len(listed), 'node')}, this one among them")
 
 
 def _ready(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -272,7 +276,7 @@ def _same_clique(name: str, members: Mapping[str, Member]) -> Verdict:
         return skip(f"no other host of {mine.rack} is in this run")
     if _common(found) == mine.clique:
         return passed(f"{_told(mine.clique)}, as {found[mine.clique]} of {found.total()} hosts of {mine.rack}")
-    listed = "; ".join(f"{count} in {_told(each)}" for each, count in found.items() if each != mine.clique)
+    listed = "; ".join(f"{number} in {_told(each)}" for each, number in found.items() if each != mine.clique)
     return warn(f"{_told(mine.clique)}, but other hosts of {mine.rack} are elsewhere: {listed}", TOGETHER[0].fix)
 
 
@@ -298,7 +302,7 @@ def _same_list(name: str, members: Mapping[str, Member]) -> Verdict:
     found = Counter((each.nodes, each.clique) for each in (mine, *peers.values()))
     odd = {each: other for each, other in peers.items() if (other.nodes, other.clique) != (mine.nodes, mine.clique)}
     if not odd:
-        return passed(f"the same {len(mine.nodes)} nodes as on {len(peers)} other hosts of this run")
+        return passed(f"the same {count(len(mine.nodes), 'node')} as on {count(len(peers), 'other host')} of this run")
     first, *more = [*_unlike(mine, odd), *_far(mine, odd)]
     fix, evidence, alike = TOGETHER[1].fix, "\n".join(more), found.total() - len(odd)
     if _common(found) == (mine.nodes, mine.clique):

@@ -6,6 +6,7 @@ the driver's full version), nvidia-container-toolkit issue 48 (/dev/char), nvidi
 
 import re
 
+from gpuready.base.words import count
 from gpuready.components.devices.state import PERSISTENCED, persistence
 from gpuready.contract import need
 from gpuready.contract.check import Verdict, fail, passed, skip, unknown, warn
@@ -25,8 +26,8 @@ def _processes(spec: NodeSpec, state: NodeState) -> Verdict:
     if not held.holders:
         return passed("no process uses the libraries of a replaced driver")
     evidence = "; ".join(f"{who}: {what}" for who, what in _grouped(held.holders, _names(state)).items())
-    count = f"at least {len(held.holders)}" if len(held.holders) == 64 else str(len(held.holders))
-    return warn(f"{count} processes use the libraries of the previous driver", _RESTART, evidence[:2000])
+    found = ("at least " if len(held.holders) == 64 else "") + count(len(held.holders), "process uses", "processes use")
+    return warn(f"{found} the libraries of the previous driver", _RESTART, evidence[:2000])
 
 
 _RESTART = "restart these programs and containers when they may stop; in Kubernetes, delete the pods"
@@ -53,7 +54,10 @@ def _links(spec: NodeSpec, state: NodeState) -> Verdict:
     if cgroups != "systemd" and state.containerd is None:
         return skip("no container engine on this node lets systemd manage devices")
     if missing:
-        return warn(f"{len(missing)} device nodes have no link in /dev/char", evidence=", ".join(missing[:8]))
+        return warn(
+            f"{count(len(missing), 'device node has', 'device nodes have')} no link in /dev/char",
+            evidence=", ".join(missing[:8]),
+        )
     return passed("each device node of the driver has its link in /dev/char")
 
 

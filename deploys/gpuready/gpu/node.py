@@ -3,6 +3,7 @@
 Sources: dpkg(1) (a package that is unpacked and not configured), cloud-init's status.json and result.json.
 """
 
+from gpuready.base.words import count
 from gpuready.contract import need
 from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, warn
 from gpuready.model.spec import NodeSpec
@@ -15,7 +16,7 @@ _STATUS = "/run/cloud-init/status.json"
 def _packages(spec: NodeSpec, state: NodeState) -> Verdict:
     broken = sorted(name for name, package in need.value(state.packages).items() if not package.configured)
     if broken:
-        return fail(f"not configured: {', '.join(broken[:6])}", evidence=f"{len(broken)} packages")
+        return fail(f"not configured: {', '.join(broken[:6])}", evidence=f"{count(len(broken), 'package')}")
     return passed("the packages of driver, toolkit and container engines are configured")
 
 

@@ -4,6 +4,7 @@ Sources: nvidia-smi(1), nvlink and topo; the health checks of Azure HPC, imbue a
 counted error); AWS's notes on NVLink 5 for the names of its counters.
 """
 
+from gpuready.base.words import count
 from gpuready.contract import need
 from gpuready.contract.check import EndCheck, Verdict, fail, passed, skip, unknown, warn
 from gpuready.contract.question import Question
@@ -84,9 +85,10 @@ def _errors(spec: NodeSpec, state: NodeState) -> Verdict:
         if name not in _MILD and count > most[gpu.name]
     ]
     if not over:
-        return passed(f"no link has counted more than {max(most.values())} errors since the driver was loaded")
+        return passed(f"no link has counted more than {count(max(most.values()), 'error')} since the driver was loaded")
     over.sort(key=lambda each: not each[1])
-    summary = f"{len(over)} NVLink counters are above their limit, the first is {over[0][0]}"
+    above = count(len(over), "NVLink counter is above its limit", "NVLink counters are above their limit")
+    summary = f"{above}, the first is {over[0][0]}"
     evidence = "; ".join(text for text, _ in over[:8])
     return fail(summary, evidence=evidence) if over[0][1] else warn(summary, _WATCH, evidence)
 

@@ -125,7 +125,9 @@ def _state(spec: NodeSpec, state: NodeState) -> Verdict:
     wrong = [(gpu, why) for gpu in gpus if (why := _why(gpu))]
     if wrong:
         evidence = "; ".join(f"{gpu.bus}: {why}" for gpu, why in wrong[:8])
-        return fail(f"{len(wrong)} of {len(gpus)} GPUs: {wrong[0][1]}", _TRAYS if place == "rack" else "", evidence)
+        return fail(
+            f"{len(wrong)} of {gpu_count(len(gpus))}: {wrong[0][1]}", _TRAYS if place == "rack" else "", evidence
+        )
     degraded = [f"{gpu.bus}: {name} {value}" for gpu in gpus for name, value in gpu.fabric_health.items()
             if value.lower() == _BAD_HEALTH.get(name)]  # fmt: skip
     if degraded:

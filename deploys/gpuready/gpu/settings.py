@@ -4,6 +4,7 @@ Sources: nvidia-smi(1) (an idle link has a lower generation, so only its maximum
 checks of Azure HPC, DCGM and gpud.
 """
 
+from gpuready.base.words import count
 from gpuready.contract.check import Verdict, passed, skip, warn
 from gpuready.gpu.gpus import RESET, Problem, check, each, listed, on
 from gpuready.gpu.thresholds import limit
@@ -76,7 +77,7 @@ def _uniform(spec: NodeSpec, state: NodeState) -> Verdict:
         seen = "; ".join(f"{gpu.bus}: {gpu.vbios}" for gpu in found)
         differ = f"VBIOS versions differ: {', '.join(sorted(firmware))}"
         return warn(differ, "flash all GPUs to the newer version", seen)
-    return passed(f"{len(found)} GPUs {names.pop()}, VBIOS {firmware.pop()}")
+    return passed(f"{count(len(found), 'GPU')} {names.pop()}, VBIOS {firmware.pop()}")
 
 
 CHECKS = (

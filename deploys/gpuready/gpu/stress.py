@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
+from gpuready.base.words import count
 from gpuready.contract.check import Check, Judged, Level, Verdict, fail, passed, skip, unknown, waived, warn
 from gpuready.gpu.stress_figures import (
     FORMATS,
@@ -146,7 +147,9 @@ def _wrong(gpu: Gpu, metrics: Iterable[str], nodes: Nodes, host: str) -> list[st
         if name not in metrics:
             continue
         if product.different:
-            found.append(f"{gpu}: {name}: the same product gave different bits in {product.different} passes")
+            found.append(
+                f"{gpu}: {name}: the same product gave different bits in {count(product.different, 'pass', 'passes')}"
+            )
         if off(name, product):
             most = load("stress")["residual"][name]
             found.append(f"{gpu}: {name}: the product is wrong (error {product.residual:g}, limit {most:g})")

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 from gpuready.base.documents import DocumentError, read_json
 from gpuready.base.errors import brief
 from gpuready.base.part import Amount, Count, OneOf, Part
+from gpuready.base.words import count
 from gpuready.gpu.thresholds import load
 
 FORMATS = ("fp32", "tf32", "bf16", "fp16", "fp8")
@@ -143,9 +144,9 @@ def new_faults(runs: Mapping[str, tuple[int, str]], gpus: Iterable[Gpu], when: s
     """Return the memory errors that each GPU counted under load, and the Xids in the kernel log. ``when``: in words."""
     before, after = (uncorrected(runs.get(name, (0, ""))[1]) for name in ("before", "after"))
     grown = [(gpu, after.get(gpu.uuid, 0) - before.get(gpu.uuid, 0)) for gpu in gpus]
-    found = [f"{gpu}: {more} uncorrected memory errors {when}" for gpu, more in grown if more > 0]
+    found = [f"{gpu}: {count(more, 'uncorrected memory error')} {when}" for gpu, more in grown if more > 0]
     xids = runs.get("xids", (0, ""))[1].strip()[:2000].splitlines()
-    return found + ([f"{len(xids)} new Xids in the kernel log: {xids[0][:160]}"] if xids else [])
+    return found + ([f"{count(len(xids), 'new Xid')} in the kernel log: {xids[0][:160]}"] if xids else [])
 
 
 def measured(before: str, out: str) -> list[Gpu] | str:
@@ -180,9 +181,9 @@ def _fill(gpu: Gpu, row: Mapping[str, Any]) -> None:
     memory = _part(gpu, row, "memory", "memory")
     _keep(gpu, "memory", memory, "GB/s")
     for piece in dicts(memory.get("wrong"))[:1]:
-        count, pieces = str(piece.get("words"))[:20], str(memory.get("pieces_wrong"))[:20]
+        words, pieces = str(piece.get("words"))[:20], str(memory.get("pieces_wrong"))[:20]
         values = f"{_hex(piece.get('read'))} read where {_hex(piece.get('expected'))} was written"
-        gpu.wrong["memory"] = f"{values} ({count} words of one piece; pieces with errors: {pieces})"
+        gpu.wrong["memory"] = f"{values} (words of one piece: {words}; pieces with errors: {pieces})"
     host = _part(gpu, row, "host", "host copies")
     for name in ("to_gpu", "from_gpu"):
         _keep(gpu, name, host.get(name), "GB/s")

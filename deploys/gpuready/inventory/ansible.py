@@ -7,6 +7,7 @@ a host that silently lacks its settings is worse than no run. Sources: as in :mo
 import difflib
 
 from gpuready.base.errors import SpecError, Where
+from gpuready.base.words import count
 from gpuready.inventory.connection import PASSWORDS
 from gpuready.inventory.groups import Graph, Group
 from gpuready.inventory.host_names import (
@@ -42,7 +43,7 @@ class Source:
         first = found[0]
         self.errors[self._first_error :] = [
             SpecError(
-                f"not an inventory; the first of {len(found)} errors: {first.message}",
+                f"not an inventory; the first of {count(len(found), 'error')}: {first.message}",
                 where=first.where, given=first.given, allowed=first.allowed, near=first.near,
             )
         ]  # fmt: skip

@@ -20,6 +20,7 @@ from fnmatch import fnmatchcase
 
 from gpuready.base import https
 from gpuready.base.errors import InventoryError, SpecError, SpecErrors, Where, did_you_mean
+from gpuready.base.words import count
 from gpuready.inventory.build import build, references
 from gpuready.inventory.connection import HONOURED, Connection, connection, ignored, known_hosts_file, missing_password
 from gpuready.inventory.extra import Extra, extra_values, extra_variables
@@ -196,7 +197,7 @@ def _all_at_once(errors: list[SpecError]) -> SpecErrors:
     ordered = sorted(unique.values(), key=lambda e: (e.where.file, e.where.line))
     more = len(ordered) - MAX_SHOWN
     if more > 0:
-        ordered[MAX_SHOWN:] = [SpecError(f"and {more} more problems", where=Where(ordered[-1].where.file))]
+        ordered[MAX_SHOWN:] = [SpecError(f"and {count(more, 'more problem')}", where=Where(ordered[-1].where.file))]
     return SpecErrors(ordered)
 
 

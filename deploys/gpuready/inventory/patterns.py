@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from gpuready.base.errors import GpureadyError, InventoryError, UsageError
 from gpuready.base.host_list import hostlist
+from gpuready.base.words import count
 from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.groups import ADD_HOSTS, Graph
 from gpuready.inventory.host_names import glob, is_address_pattern, split_port
@@ -146,7 +147,7 @@ def _match(graph: Graph, pattern: str) -> list[str]:
     try:
         return [found[int(index)]]
     except IndexError:
-        raise InventoryError(f"--limit {pattern}: there are only {len(found)} hosts") from None
+        raise InventoryError(f"--limit {pattern}: the pattern matches only {count(len(found), 'host')}") from None
 
 
 def _like_a_range(graph: Graph, pattern: str) -> str:

@@ -1,16 +1,14 @@
 # ruff: noqa: E501  (a table: sentences and patterns stay whole)
-"""Numbers and names that programs print instead of a message: Xid, CUDA, NVML and NCCL errors, exit codes of docker run.
+"""What a number or name means that programs print instead of a message (:mod:`gpuready.messages.find_codes`).
 
-Sources: driver_types.h and cuda.h (CUDA 13) for CUDA's names and numbers, nvml.h for NVML's, nccl.h for NCCL's,
-NVIDIA's catalogue (docs.nvidia.com/deploy/xid-errors) for the names of Xids. Their actions are in gpu/data/xids.yaml.
-Looked up on 2026-11-24.
+Source: NVIDIA's catalogue (docs.nvidia.com/deploy/xid-errors) for the names of Xids. Their actions are in
+gpu/data/xids.yaml. Looked up on 2026-11-24.
 """
 
-import functools
-import re
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from typing import NamedTuple
 
+from gpuready.messages.code_names import NVML_UNKNOWN, cuda_rows, nvml_rows
 from gpuready.messages.entry import ADVICE, Message
 
 _CALL = ADVICE["failing-call"]
@@ -19,68 +17,6 @@ _XID_PAGE = "docs.nvidia.com/deploy/xid-errors"
 _NVML_PAGE = "docs.nvidia.com/deploy/nvml-api (nvmlReturn_t)"
 _CUDA_PAGE = "docs.nvidia.com/cuda/cuda-runtime-api (cudaError_t)"
 _DOCKER_PAGE = "docs.docker.com/engine/containers/run (exit status)"
-
-#: Number, name of the runtime API, and that of the driver API where it is not the same.
-_CUDA = """
-1 InvalidValue|2 MemoryAllocation OUT_OF_MEMORY|3 InitializationError NOT_INITIALIZED|4 CudartUnloading DEINITIALIZED|
-5 ProfilerDisabled|6 ProfilerNotInitialized|7 ProfilerAlreadyStarted|8 ProfilerAlreadyStopped|9 InvalidConfiguration|
-12 InvalidPitchValue|13 InvalidSymbol|16 InvalidHostPointer|17 InvalidDevicePointer|18 InvalidTexture|
-19 InvalidTextureBinding|20 InvalidChannelDescriptor|21 InvalidMemcpyDirection|22 AddressOfConstant|
-23 TextureFetchFailed|24 TextureNotBound|25 SynchronizationError|26 InvalidFilterSetting|27 InvalidNormSetting|
-28 MixedDeviceExecution|31 NotYetImplemented|32 MemoryValueTooLarge|34 StubLibrary|35 InsufficientDriver|
-36 CallRequiresNewerDriver|37 InvalidSurface|43 DuplicateVariableName|44 DuplicateTextureName|45 DuplicateSurfaceName|
-46 DevicesUnavailable DEVICE_UNAVAILABLE|49 IncompatibleDriverContext|52 MissingConfiguration|53 PriorLaunchFailure|
-65 LaunchMaxDepthExceeded|66 LaunchFileScopedTex|67 LaunchFileScopedSurf|68 SyncDepthExceeded|
-69 LaunchPendingCountExceeded|98 InvalidDeviceFunction|100 NoDevice|101 InvalidDevice|102 DeviceNotLicensed|
-103 SoftwareValidityNotEstablished|127 StartupFailure|200 InvalidKernelImage INVALID_IMAGE|
-201 DeviceUninitialized INVALID_CONTEXT|205 MapBufferObjectFailed MAP_FAILED|206 UnmapBufferObjectFailed UNMAP_FAILED|
-207 ArrayIsMapped|208 AlreadyMapped|209 NoKernelImageForDevice NO_BINARY_FOR_GPU|210 AlreadyAcquired|211 NotMapped|
-212 NotMappedAsArray|213 NotMappedAsPointer|214 ECCUncorrectable ECC_UNCORRECTABLE|215 UnsupportedLimit|
-216 DeviceAlreadyInUse CONTEXT_ALREADY_IN_USE|217 PeerAccessUnsupported|218 InvalidPtx|219 InvalidGraphicsContext|
-220 NvlinkUncorrectable|221 JitCompilerNotFound|222 UnsupportedPtxVersion|223 JitCompilationDisabled|
-224 UnsupportedExecAffinity|225 UnsupportedDevSideSync|226 Contained|300 InvalidSource|301 FileNotFound|
-302 SharedObjectSymbolNotFound|303 SharedObjectInitFailed|304 OperatingSystem|400 InvalidResourceHandle INVALID_HANDLE|
-401 IllegalState|402 LossyQuery|500 SymbolNotFound NOT_FOUND|600 NotReady|700 IllegalAddress|701 LaunchOutOfResources|
-702 LaunchTimeout|703 LaunchIncompatibleTexturing|704 PeerAccessAlreadyEnabled|705 PeerAccessNotEnabled|
-708 SetOnActiveProcess PRIMARY_CONTEXT_ACTIVE|709 ContextIsDestroyed|710 Assert|711 TooManyPeers|
-712 HostMemoryAlreadyRegistered|713 HostMemoryNotRegistered|714 HardwareStackError|715 IllegalInstruction|
-716 MisalignedAddress|717 InvalidAddressSpace|718 InvalidPc|719 LaunchFailure LAUNCH_FAILED|
-720 CooperativeLaunchTooLarge|721 TensorMemoryLeak|800 NotPermitted|801 NotSupported|802 SystemNotReady|
-803 SystemDriverMismatch|804 CompatNotSupportedOnDevice|805 MpsConnectionFailed|806 MpsRpcFailure|807 MpsServerNotReady|
-808 MpsMaxClientsReached|809 MpsMaxConnectionsReached|810 MpsClientTerminated|811 CdpNotSupported|
-812 CdpVersionMismatch|900 StreamCaptureUnsupported|901 StreamCaptureInvalidated|902 StreamCaptureMerge|
-903 StreamCaptureUnmatched|904 StreamCaptureUnjoined|905 StreamCaptureIsolation|906 StreamCaptureImplicit|
-907 CapturedEvent|908 StreamCaptureWrongThread|909 Timeout|910 GraphExecUpdateFailure|911 ExternalDevice|
-912 InvalidClusterSize|913 FunctionNotLoaded|914 InvalidResourceType|915 InvalidResourceConfiguration|999 Unknown
-"""
-
-
-#: What cudaGetErrorString says of the errors that have no text in the table, by number.
-_CUDA_TEXTS = """
-1 invalid argument|4 driver shutting down|9 invalid configuration argument|12 invalid pitch argument|
-13 invalid device symbol|16 invalid host pointer|17 invalid device pointer|18 invalid texture reference|
-98 invalid device function|201 invalid device context|206 unmapping of buffer object failed|
-208 resource already mapped|216 exclusive-thread device already in use by a different thread|
-223 ptx jit compilation was disabled|226 invalid access of peer gpu memory over nvlink or a hardware error|
-300 device kernel source is invalid|301 file not found|302 shared object symbol not found|
-303 shared object initialization failed|304 os call failed or operation not supported on this os|
-400 invalid resource handle|500 named symbol not found|600 device not ready|701 too many resources requested for launch|
-702 the launch timed out and was terminated|704 peer access is already enabled|705 peer access has not been enabled|
-708 cannot set while device is active in this process|709 context is destroyed|711 peer mapping resources exhausted|
-712 part or all of the requested memory range is already mapped|
-713 pointer does not correspond to a registered memory region|714 hardware stack error|
-715 an illegal instruction was encountered|716 misaligned address|
-717 operation not supported on global/shared address space|718 invalid program counter|
-720 too many blocks in cooperative launch|900 operation not permitted when stream is capturing|
-901 operation failed due to a previous error during capture|
-902 operation would result in a merge of separate capture sequences|
-903 capture was not ended in the same stream as it began|904 capturing stream has unjoined work|
-905 dependency created on uncaptured work in another stream|
-906 operation would make the legacy stream depend on a capturing blocking stream|
-907 operation not permitted on an event last recorded in a capturing stream|
-910 the graph update was not performed because it included changes which violated constraints|
-912 a kernel launch error has occurred due to cluster misconfiguration
-"""
 
 
 class _Cause(NamedTuple):
@@ -215,16 +151,6 @@ _CUDA_CAUSES = (
     ),
     *_CUDA_CALLS,
 )
-#: Names of NVML's errors, from 1. go-nvml prints ERROR_TIMEOUT, C NVML_ERROR_TIMEOUT, pynvml NVMLError_Timeout.
-_NVML = (
-    "UNINITIALIZED", "INVALID_ARGUMENT", "NOT_SUPPORTED", "NO_PERMISSION", "ALREADY_INITIALIZED", "NOT_FOUND",
-    "INSUFFICIENT_SIZE", "INSUFFICIENT_POWER", "DRIVER_NOT_LOADED", "TIMEOUT", "IRQ_ISSUE", "LIBRARY_NOT_FOUND",
-    "FUNCTION_NOT_FOUND", "CORRUPTED_INFOROM", "GPU_IS_LOST", "RESET_REQUIRED", "OPERATING_SYSTEM",
-    "LIB_RM_VERSION_MISMATCH", "IN_USE", "MEMORY", "NO_DATA", "VGPU_ECC_NOT_SUPPORTED", "INSUFFICIENT_RESOURCES",
-    "FREQ_NOT_SUPPORTED", "ARGUMENT_VERSION_MISMATCH", "DEPRECATED", "NOT_READY", "GPU_NOT_FOUND", "INVALID_STATE",
-    "RESET_TYPE_NOT_SUPPORTED",
-)  # fmt: skip
-_NVML_UNKNOWN = 999
 #: What errors of NVML that have no entry in the table mean. The last one is for all other errors.
 _NVML_CAUSES = (
     _Cause(
@@ -293,7 +219,7 @@ _NVML_CAUSES = (
         ("gpu.mig",),
     ),
     _Cause(
-        (_NVML_UNKNOWN,),
+        (NVML_UNKNOWN,),
         "The driver failed without naming a reason: the GPU hangs or was lost, or the container lost its access to it "
         "(systemctl daemon-reload).",
         "run nvidia-smi on the host: if it fails there, look for an Xid in dmesg; else recreate the container",
@@ -308,11 +234,6 @@ _NVML_CAUSES = (
 )
 #: Causes of numbers that say nothing of their own. The component that printed them tells more.
 VAGUE = frozenset({*(each.cause for each in _CUDA_CALLS), _NVML_CAUSES[-1].cause})
-#: Results of NCCL, from 1. Each has an entry in the table.
-_NCCL = (
-    "ncclUnhandledCudaError", "ncclSystemError", "ncclInternalError", "ncclInvalidArgument", "ncclInvalidUsage",
-    "ncclRemoteError", "ncclInProgress",
-)  # fmt: skip
 _XIDS = {
     8: "GPU stopped processing", 13: "graphics engine exception", 31: "GPU memory page fault",
     32: "invalid or corrupted push buffer stream", 37: "driver firmware error", 38: "driver firmware error",
@@ -409,147 +330,11 @@ _EXITS = {
                "nvidia-smi, to see whether only this program crashes", ("docker.smoke",), "YanWenKun/ComfyUI-Docker#68"),
 }  # fmt: skip
 
-#: DCGM's metric of the last Xid, as dcgm-exporter labels it.
-_XID_METRIC = re.compile(r"\bdcgm_fi_dev_xid_errors\{[^}]{0,300}\berr_code=\"([1-9][0-9]{0,3})\"")
-_XID = re.compile(r"\bxid\b(?: \((?:pci:)?[0-9a-f:.]{3,20}\))?(?: error| errors)?[ :=#]{1,3}([0-9]{1,4})\b")
-_CUDA_NAME = re.compile(r"\bcudaerror([a-z]{4,40})\b|\bcuda_error_([a-z_]{4,50})\b")
-_CUDA_NUMBER = re.compile(
-    r"(?:\bcuda(?: runtime| driver| initialization)?:? (?:error|failure)|\bcudaerror(?:_t)?|\bcuresult|\bcuinit(?:\(0\))?"
-    r"(?: failed with| failed:?| returned| =| ->)?)(?: code)?(?: is)?[ :=(#]{1,3}([0-9]{1,3})\b"
-)
-_TEXTS = dict(row.split(" ", 1)[::-1] for row in _CUDA_TEXTS.replace("\n", "").split("|"))
-#: CUDA error (file.cu:12): text; CUDA failure 1 'text'; Triton Error [CUDA]: text; cudaMalloc failed: text.
-_CUDA_TEXT = re.compile(
-    r"(?:\bcuda(?: driver| runtime| kernel| api)?[ _]?(?:error|failure|exception)|\btriton error \[cuda\]"
-    r"|\bcu(?:da|mem|ctx|stream|launch|device|event|module|func|graph|ipc|library)[a-z0-9_]{0,40}(?:\([^()]{0,80}\))? "
-    r"(?:failed|returned|error))(?: with| in)?(?:(?: at)? [(']?[^ '\"]{1,120}:[0-9]{1,6}[)']?| \(?[0-9]{1,3}\)?)?[ :='\"(]{1,4}"
-    rf"({'|'.join(map(re.escape, _TEXTS))})(?![a-z])"
-)
-#: Without a word of CUDA's, only numbers that mean nothing else.
-_BARE = re.compile(r"\berror:? (80[0-4])\b(?!\.[0-9])")
-_ALONE = re.compile(r"(?:error )?(3[45]|36|46|100|101|20[09]|214|22[0-2]|304|7[01][0-9]|80[0-9]|999)")
-_NVML_NAME = re.compile(r"\b(?:(?:nvml_)?error|nvmlerror)_([a-z_]{4,40})\b")
-_NVML_NUMBER = re.compile(
-    r"\bnvml[a-z0-9_ ]{0,40} (?:err(?:or)?(?: code)?|failed|failure) ?[:=(]{0,2} ?([0-9]{1,3})\b(?! [a-z])"
-)
-#: What nvmlErrorString says, where nvidia-container-cli passes it on.
-_NVML_TEXTS = {
-    "invalid argument": 2, "not supported": 3, "insufficient permissions": 4, "not found": 6, "timeout": 10,
-    "function not found": 13, "gpu is lost": 15, "in use by another client": 19, "insufficient resources": 23,
-    "unknown error": 999,
-}  # fmt: skip
-_NVML_TEXT = re.compile(rf"\bnvml error: ({'|'.join(_NVML_TEXTS)})(?![a-z])")
-_NVML_NEAR = ("nvml", "nvidia", "gpu", "device handle")
-_NCCL_NAME = re.compile(r"\b(nccl[a-z]{6,20})\b")
-_NCCL_NUMBER = re.compile(r"\bnccl (?:error|result|failure)(?: code)?[ :=]{1,2}([1-7])\b")
-_EXIT = re.compile(
-    r"(?<!hook #\d: )\bexit(?:ed)?(?: with)?(?:(?: ?code| status|ed)?)(?::| =| is)? ?\(?(12[567]|13[79])\b"
-)
-_ENGINES = ("docker", "podman", "container", "nvidia")
-_LIMIT = 64
-#: The longest rest of a line of the kernel log that is read after an Xid, in characters.
-_LINE = 200
-
-
-def find(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield each code in a normal text (see :mod:`gpuready.messages.find`) once: the code, its start, its end."""
-    seen: set[str] = set()
-    for code, start, end in _all(text):
-        if code not in seen and len(seen) < _LIMIT:
-            seen.add(code)
-            yield code, start, end
-
 
 def message(code: str) -> Message:
     """Return what a code means that has no entry in the table."""
     kind, _, number = code.partition(" ")
     return _xid(number) if kind == "xid" else {"cuda": _cuda, "nvml": _nvml, "exit": _exit}[kind](int(number))
-
-
-@functools.cache
-def cuda_names() -> dict[str, int]:
-    """Return the numbers of CUDA errors by name in lower case without its prefix, of both APIs."""
-    found: dict[str, int] = {}
-    for number, names in _cuda_rows():
-        found |= dict.fromkeys((name.lower() for name in names), number)
-    return found
-
-
-@functools.cache
-def nvml_names() -> dict[str, int]:
-    """Return the numbers of NVML's errors by name in lower case, without its prefix and underscores."""
-    return {name.replace("_", "").lower(): number for number, name in _nvml_rows()}
-
-
-def _nvml_rows() -> Iterator[tuple[int, str]]:
-    yield from enumerate(_NVML, 1)
-    yield _NVML_UNKNOWN, "UNKNOWN"
-
-
-def _cuda_rows() -> Iterator[tuple[int, tuple[str, str]]]:
-    for row in _CUDA.replace("\n", "").split("|"):
-        number, runtime, *driver = row.split()
-        name = driver[0] if driver else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", runtime).upper()
-        yield int(number), (runtime, name)
-
-
-def _all(text: str) -> Iterator[tuple[str, int, int]]:
-    for match in _XID.finditer(text) if "xid" in text else ():
-        yield f"xid {_variant(text, match)}", match.start(), match.end()
-    for match in _XID_METRIC.finditer(text) if "err_code" in text else ():
-        yield f"xid {match[1]}", match.start(), match.end()
-    if "cuda" in text:
-        names = cuda_names()
-        for match in _CUDA_NAME.finditer(text):
-            name = match[1] or match[2]
-            if name in names:
-                yield f"cuda {names[name]}", match.start(), match.end()
-        for match in _CUDA_TEXT.finditer(text):
-            yield f"cuda {_TEXTS[match[1]]}", match.start(), match.end()
-    yield from _nvml_of(text)
-    for pattern, word in ((_CUDA_NUMBER, "cu"), (_BARE, "error")):
-        for match in pattern.finditer(text) if word in text else ():
-            if int(match[1]):
-                yield f"cuda {match[1]}", match.start(), match.end()
-    if alone := _ALONE.fullmatch(text):
-        yield f"cuda {alone[1]}", 0, len(text)
-    if "nccl" in text:
-        results = {name.lower(): number for number, name in enumerate(_NCCL, 1)}
-        for match in _NCCL_NAME.finditer(text):
-            if match[1] in results:
-                yield f"nccl {results[match[1]]}", match.start(), match.end()
-        for match in _NCCL_NUMBER.finditer(text):
-            yield f"nccl {match[1]}", match.start(), match.end()
-    engine = any(word in text for word in _ENGINES)
-    for match in _EXIT.finditer(text) if engine or len(text) < 40 else ():
-        # Every program can be killed or crash; 125 to 127 are Docker's own.
-        if engine or match[1].startswith("12") or not match.start():
-            yield f"exit {match[1]}", match.start(), match.end()
-
-
-def _nvml_of(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the errors of NVML; without its prefix a name counts only near a word that is about GPUs."""
-    near = any(word in text for word in _NVML_NEAR)
-    for match in _NVML_NAME.finditer(text) if "error_" in text and near else ():
-        number = nvml_names().get(match[1].replace("_", ""))
-        if number is not None:
-            yield f"nvml {number}", match.start(), match.end()
-    for match in _NVML_TEXT.finditer(text) if "nvml" in text else ():
-        yield f"nvml {_NVML_TEXTS[match[1]]}", match.start(), match.end()
-    known = set(nvml_names().values())
-    for match in _NVML_NUMBER.finditer(text) if "nvml" in text else ():
-        if int(match[1]) in known:
-            yield f"nvml {int(match[1])}", match.start(), match.end()
-
-
-def _variant(text: str, xid: re.Match[str]) -> str:
-    """Return the number of an Xid, and after a blank the name of its action if the rest of its line chooses it."""
-    from gpuready.gpu.thresholds import NVLINK5, action_name
-
-    number, rest = int(xid[1]), text[xid.end() : xid.end() + _LINE].partition("xid")[0]
-    if number not in NVLINK5 or (name := action_name(number, rest)) == action_name(number):
-        return xid[1]
-    return f"{number} {name}"
 
 
 def _xid(variant: str) -> Message:
@@ -575,7 +360,7 @@ def _xid(variant: str) -> Message:
 
 
 def _cuda(number: int) -> Message:
-    names = dict(_cuda_rows()).get(number)
+    names = dict(cuda_rows()).get(number)
     if names is None:
         return Message(
             f"CUDA error {number}", "", _CUDA_PAGE, ("libcuda.init",),
@@ -588,7 +373,7 @@ def _cuda(number: int) -> Message:
 
 
 def _nvml(number: int) -> Message:
-    name = dict(_nvml_rows())[number]
+    name = dict(nvml_rows())[number]
     found = next(each for each in _NVML_CAUSES if number in each.numbers)
     return Message(f"NVML error {number}: NVML_ERROR_{name}", "", _NVML_PAGE, found.checks, found.cause, found.fix)
 

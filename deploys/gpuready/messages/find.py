@@ -9,7 +9,7 @@ import functools
 import re
 from dataclasses import dataclass
 
-from gpuready.messages import codes
+from gpuready.messages import codes, find_codes
 from gpuready.messages.entry import Message, load
 
 TABLE = load()
@@ -112,7 +112,7 @@ def _found(text: str) -> list[Found]:
         if part in text and (match := re.search(pattern, text))
     ]
     named = {code: item for item in TABLE for code in item.codes}
-    for code, start, end in codes.find(text):
+    for code, start, end in find_codes.find(text):
         seen.append(Found(named.get(code) or codes.message(code), start, end, 0))
     return seen
 

@@ -9,6 +9,8 @@ import re
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
+from gpuready.base.words import count as count
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -84,8 +86,3 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     for key, value in pairs:
         found.setdefault(key, []).append(value)
     return found
-
-
-def count(number: int, one: str, many: str = "") -> str:
-    """``1 host``, ``2 hosts``."""
-    return f"{number} {one if number == 1 else many or one + 's'}"

@@ -154,7 +154,7 @@ def test_no_verdict_is_not_a_pass(out: object, rc: int, says: str) -> None:
 def test_errors_that_the_driver_counted_meanwhile_fail() -> None:
     passed = four(test("memory", "Pass", "Pass"))
     found = verdict(said(passed, after=(0, CARDS[:-2] + "3\n"), xids=(0, "NVRM: Xid (PCI:0000:00:07): 48, pid=1\n")))
-    assert found.evidence == "1 new Xids in the kernel log: NVRM: Xid (PCI:0000:00:07): 48, pid=1"
+    assert found.evidence == "1 new Xid in the kernel log: NVRM: Xid (PCI:0000:00:07): 48, pid=1"
     assert found.status == "fail"
     assert found.summary == f"{SECOND}: 3 uncorrected memory errors during the diagnostic (and 1 more)"
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from gpuready.base.https import LIMITS
 from gpuready.components.toolkit.spec import TOOLKIT_VERSION
 from gpuready.components.toolkit.state import PACKAGES
 from gpuready.inventory.hosts import load
@@ -198,7 +199,7 @@ def test_only_more_than_ever_before_is_progress(run: Runs, site: Site) -> None:
 
 def test_a_wheel_without_a_length_cannot_fill_the_disk(run: Runs, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.length = False
-    usage = SimpleNamespace(free=fetch._RESERVE + 30_000)  # a wheel is larger; the packages were there before
+    usage = SimpleNamespace(free=(LIMITS.reserve << 20) + 30_000)  # a wheel is larger; the packages were there before
     run()
     (run.out / path_of(site.url) / WHEEL).unlink()
     monkeypatch.setattr(fetch.shutil, "disk_usage", lambda _path: usage)

@@ -7,6 +7,7 @@ Looked up on 2026-11-23.
 import re
 
 from gpuready.base.versions import dotted, leading
+from gpuready.base.words import count
 from gpuready.components.cdi.engines import without_gids_field
 from gpuready.components.cdi.spec_files import (
     KIND,
@@ -105,7 +106,7 @@ def _stale(spec: NodeSpec, state: NodeState) -> Verdict:
 def _misfits(one: CdiSpec, state: NodeState) -> list[str]:
     told, gone, version = [], missing(state, one), state.driver.loaded
     if gone:
-        told.append(f"{one.path} names {len(gone)} files that do not exist, such as {gone[0]}")
+        told.append(f"{one.path} names {count(len(gone), 'missing file')}, such as {gone[0]}")
     other = [v for v in one.drivers if version and v != version]
     if other:
         told.append(f"{one.path} is for driver {', '.join(other)}, but {version} is loaded")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
+from gpuready.base.words import count
 from gpuready.components.nccl.spec import debugging
 from gpuready.contract.check import Check, Level, Verdict, fail, passed, skip, warn
 from gpuready.model.spec import NodeSpec
@@ -37,7 +38,7 @@ def _ports(spec: NodeSpec, state: NodeState) -> Verdict:
     names = {each.port.name for each in found.fabric}
     down = [f"{each.port.name}: {each.reason}" for each in found.choices.refused if each.port.name in names]
     if down:
-        return fail(f"{len(down)} of {len(names)} ports cannot be used: {'; '.join(down)}", "repair the link")
+        return fail(f"{len(down)} of {count(len(names), 'port')} cannot be used: {'; '.join(down)}", "repair the link")
     said = [f"{each.port.name} {each.address or 'InfiniBand'}" for each in found.fabric]
     return passed(f"NCCL uses {', '.join(said)}")
 
@@ -59,7 +60,7 @@ def _grammar(spec: NodeSpec, state: NodeState) -> Verdict:
         )
     if found:
         return warn(f"{CONF}: {found[0]}", f"remove the line from {CONF}", said if len(found) > 1 else "")
-    return passed(f"{CONF} sets {len(_file(state))} variables")
+    return passed(f"{CONF} sets {count(len(_file(state)), 'variable')}")
 
 
 def _hca(spec: NodeSpec, state: NodeState) -> Verdict:
@@ -117,7 +118,7 @@ def _gid(spec: NodeSpec, state: NodeState) -> Verdict:
     told = [text for text in wrong if text]
     if told:
         return fail(f"{what}: {told[0]}", evidence="\n".join(told[1:]))
-    return passed(f"{what} fits {len(used)} ports")
+    return passed(f"{what} fits {count(len(used), 'port')}")
 
 
 def _network(text: str) -> IPv4Network | IPv6Network | None:

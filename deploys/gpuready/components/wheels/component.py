@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpuready.base.https import LIMITS, Limits
 from gpuready.base.step import Script, Step, Steps
 from gpuready.components.wheels import fit, record
 from gpuready.components.wheels.record import Record
@@ -245,6 +246,7 @@ class FetchWheel(Arriving, template="wheels/fetch"):
     url: str
     header: str
     limit: int
+    limits: Limits = LIMITS
 
 
 class InstallWheel(Script, template="wheels/install"):

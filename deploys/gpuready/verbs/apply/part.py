@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpuready.base.part import Part
+from gpuready.base.words import count
 from gpuready.result.model import Run, VerbPart
-from gpuready.result.text import Painter, count
+from gpuready.result.text import Painter
 
 
 @dataclass(frozen=True)

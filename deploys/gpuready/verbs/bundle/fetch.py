@@ -14,19 +14,13 @@ from pathlib import Path
 
 from gpuready.base.errors import OutputError
 from gpuready.base.files import new_mode, reason, replace_file
-from gpuready.base.https import StatusError, add_header, answered
+from gpuready.base.https import LIMITS, StatusError, add_header, answered
 from gpuready.verbs.bundle.contents import RUN_AGAIN, Content, FetchError, Item, path_of
 from gpuready.verbs.bundle.part import BundledFile
 
 SUMS = "SHA256SUMS"
 #: Bytes of a file of an index, and of one read.
 _MOST_INDEX, _CHUNK = 64 << 20, 1 << 20
-#: Bytes of the disk that stay free.
-_RESERVE = 64 << 20
-#: Bytes in a second that must arrive, on average over so many seconds.
-_SLOWEST, _PATIENCE = 1024, 120
-#: Attempts in a row that may bring nothing.
-_ATTEMPTS = 3
 #: A server's answer if nothing comes after the beginning that is here.
 _NO_MORE = 416
 
@@ -53,9 +47,10 @@ def _pieces(url: str, answer: http.client.HTTPResponse) -> Iterator[bytes]:
     while (left is None or left > 0) and (data := answer.read1(_CHUNK)):
         left = None if left is None else left - len(data)
         arrived += len(data)
-        if time.monotonic() - since > _PATIENCE:
-            if arrived < _SLOWEST * _PATIENCE:
-                raise FetchError(f"{url}: less than {_SLOWEST} bytes/s in {_PATIENCE} s", remedy=RUN_AGAIN)
+        if time.monotonic() - since > LIMITS.patience:
+            if arrived < LIMITS.slowest * LIMITS.patience:
+                text = f"{url}: less than {LIMITS.slowest} bytes/s in {LIMITS.patience} s"
+                raise FetchError(text, remedy=RUN_AGAIN)
             since, arrived = time.monotonic(), 0
         yield data
     if left is not None and left > 0:
@@ -168,7 +163,7 @@ def _download(item: Item, part: Path) -> str:
                 failed = 0 if size > max(had, most) else failed + 1
                 most = max(had, most, size)
                 refused = isinstance(e, StatusError) and not (e.status == _NO_MORE and had)
-                if refused or failed == _ATTEMPTS:
+                if refused or failed == LIMITS.attempts:
                     raise _unreachable(item.url, e) from None
                 if isinstance(e, StatusError):
                     part.unlink()
@@ -189,7 +184,7 @@ def _get(item: Item, part: Path, had: int) -> None:
         add_header(request, item.header)
     with _written(part):
         file = part.open("ab")
-        free = shutil.disk_usage(part.parent).free - _RESERVE
+        free = shutil.disk_usage(part.parent).free - (LIMITS.reserve << 20)
     with file, answered(request) as answer:
         if answer.status != http.client.PARTIAL_CONTENT:
             file.truncate(0)
@@ -197,7 +192,7 @@ def _get(item: Item, part: Path, had: int) -> None:
             free -= len(data)
             if free < 0:
                 part.unlink()
-                why = f"the file system is too small for {item.url}; {_RESERVE >> 20} MiB must stay free"
+                why = f"the file system is too small for {item.url}; {LIMITS.reserve} MiB must stay free"
                 raise OutputError(f"{part.parent}: {why}", remedy="free space, or choose another folder")
             with _written(part):
                 file.write(data)

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpuready.base.part import Count, Part
+from gpuready.base.words import count
 from gpuready.result.ending import limit_options
 from gpuready.result.model import Run, VerbPart
-from gpuready.result.text import Painter, columns, count
+from gpuready.result.text import Painter, columns
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 from gpuready.base.host_list import hostlist
 from gpuready.base.part import OPTIONAL, OneOf, Part
 from gpuready.base.versions import driver
+from gpuready.base.words import count
 from gpuready.compat.trace import Trace
 from gpuready.cuda.predict import MINOR_LIMITS, RUNS, VERDICTS
 from gpuready.result.cases import Case, Changed, Note, Seen, Suite, differing
 from gpuready.result.model import VerbPart
-from gpuready.result.text import Painter, columns, count, grouped
+from gpuready.result.text import Painter, columns, grouped
 
 if TYPE_CHECKING:
     from gpuready.compat.answer import Answer

@@ -18,6 +18,7 @@ import click
 from click.core import ParameterSource
 
 from gpuready.base.errors import UsageError, did_you_mean
+from gpuready.base.words import count
 from gpuready.catalogue import BY_ID
 from gpuready.cli.complete import explained
 from gpuready.cli.options import STATE, Verb, if_named_options
@@ -27,7 +28,6 @@ from gpuready.contract.component import Component
 from gpuready.gpu import imex
 from gpuready.node import NODE
 from gpuready.result.model import CheckResult
-from gpuready.result.text import count
 
 if TYPE_CHECKING:
     from gpuready.messages.entry import Message

@@ -8,10 +8,11 @@ from typing import Any
 
 from gpuready import __version__
 from gpuready.base.host_list import hostlist
+from gpuready.base.words import count
 from gpuready.result.mask import mask
 from gpuready.result.model import utc
 from gpuready.result.page import page
-from gpuready.result.text import Painter, columns, count, cut, grouped
+from gpuready.result.text import Painter, columns, cut, grouped
 from gpuready.verbs.history.timeline import BAD, FLAPPING, Drift, HostTrack, Timeline, Track, XidTrack
 
 SCHEMA = "gpuready/history/1"
@@ -160,7 +161,7 @@ def _skipped(skipped: dict[str, str], ahead: int, paint: Painter) -> Iterator[st
     for name, problem in list(skipped.items())[:_MOST_SKIPPED]:
         yield f"{paint('yellow', 'skipped')}  {cut(name, 80)}: {problem}"
     if len(skipped) > _MOST_SKIPPED:
-        yield f"{paint('yellow', 'skipped')}  {len(skipped) - _MOST_SKIPPED} more files: --output json"
+        yield f"{paint('yellow', 'skipped')}  {count(len(skipped) - _MOST_SKIPPED, 'more file')}: --output json"
 
 
 def when(seconds: float) -> str:

@@ -4,13 +4,14 @@ import json
 from collections.abc import Iterator, Sequence
 
 from gpuready.base.host_list import folded
+from gpuready.base.words import count
 from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.listing import Listed, Setting
 from gpuready.result.blocks import note_lines, skipped_lines
 from gpuready.result.formats import LISTING_FORMATS
 from gpuready.result.mask import mask_value
 from gpuready.result.model import HostResult, Run, VerbPart
-from gpuready.result.text import Painter, columns, count, grouped
+from gpuready.result.text import Painter, columns, grouped
 
 #: Columns of a value; the place of a longer one is on the next line.
 _WIDEST = 32

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpuready.base.part import Part
+from gpuready.base.words import count
 from gpuready.result.model import HostResult, Run, VerbPart
-from gpuready.result.text import Painter, count
+from gpuready.result.text import Painter
 
 State = Literal["attached", "returned", "destroyed", "rebooted"]
 

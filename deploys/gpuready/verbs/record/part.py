@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from gpuready.base.words import count
 from gpuready.model.state import Docker, NodeState, Unknown
 from gpuready.result.model import Run, VerbPart
-from gpuready.result.text import Painter, count
+from gpuready.result.text import Painter
 
 
 class RecordPart(VerbPart):

@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from gpuready.base.errors import UsageError
 from gpuready.base.files import reason
+from gpuready.base.words import count
 from gpuready.cli.complete import files, inventories
 from gpuready.cli.options import COLOR, Verb, output, period
 from gpuready.cli.output import Target, targets, use_color, write
@@ -184,7 +185,7 @@ def _gather(
     for name, why in sorted(skipped.items())[:_NAMED]:
         complain(f"note: {one_line(name)}: skipped: {why}\n")
     if len(skipped) > _NAMED:
-        complain(f"note: {len(skipped) - _NAMED} more files were skipped\n")
+        complain(f"note: {count(len(skipped) - _NAMED, 'more file was', 'more files were')} skipped\n")
     if not run.hosts:
         raise DocumentError(f"{source}: contains no result of a node")
     ((run, code),) = _chosen([(run, exit_code(run))], where)

@@ -9,11 +9,12 @@ from pydantic import Field
 
 from gpuready.base.facts import Facts
 from gpuready.base.host_list import hostlist
+from gpuready.base.words import count
 from gpuready.contract.node_record import Record
 from gpuready.result.facts import HEAD
 from gpuready.result.formats import LISTING_FORMATS
 from gpuready.result.model import NOT_COMPARED, Run, VerbPart
-from gpuready.result.text import Painter, columns, count, grouped
+from gpuready.result.text import Painter, columns, grouped
 
 _HEAD = ("HOST", "LAST APPLY", "BY", "GPUREADY", "SPEC", "DRIVER", "NOW")
 _COLORS = {"failed": "red", "pending": "yellow"}

@@ -13,6 +13,7 @@ import click
 from paramiko import PKey
 
 from gpuready.base.errors import GpureadyError, UnreachableError, UsageError
+from gpuready.base.words import count
 from gpuready.cli.options import SHARD, HostVerb, hosts
 from gpuready.cli.request import request
 from gpuready.cli.sink import say
@@ -21,7 +22,6 @@ from gpuready.inventory.hosts import HostEntry
 from gpuready.operations.knownhosts import Judgement, KnownHosts, Status, stored
 from gpuready.result.ending import limit_options
 from gpuready.result.page import problem
-from gpuready.result.text import count
 from gpuready.verbs.trust.hostkey import Target, fetch, target
 
 _HELP = """Show the SSH host keys, and store them in known_hosts after you confirm. It does not log in.
