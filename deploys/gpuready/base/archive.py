@@ -97,7 +97,7 @@ def _number(field: bytes) -> int:
 def _checked(head: bytes) -> int:
     """Verify the header's checksum; return the size of the member's data in bytes."""
     counted = head[:148] + 8 * b" " + head[156:]
-    if len(head) < BLOCK or _number(head[148:156]) != sum(counted.replace(b"\0", b"")):  # most of a header is zeros
+    if len(head) < BLOCK or _number(head[148:156]) != sum(counted.translate(None, b"\0")):  # most are zeros
         raise ArchiveError("a header is not valid")
     size = _number(head[124:136])
     if size < 0:
