@@ -438,8 +438,10 @@ def test_what_a_command_prints(name: str, run: Run, node: Node) -> None:
 def test_packages_are_an_answer_though_some_pattern_matches_nothing(run: Run, node: Node) -> None:
     program = "#!/bin/sh\nprintf 'libnvidia-container1\\tamd64\\t1.20.0-1\\thi \\n'\n"
     program += "echo 'dpkg-query: no packages found matching podman' >&2; exit 1\n"
-    packages = parse(run(node(program, "dpkg-query"))).packages
+    answer = run(node(program, "dpkg-query"))
+    packages = parse(answer).packages
     assert isinstance(packages, dict) and packages["libnvidia-container1"].held
+    assert b"no packages found" not in base64.b64decode(answer[0].split(" ")[1]), "stderr of a success is not sent"
 
 
 def test_packages_are_unknown_when_dpkg_is_in_trouble(run: Run, node: Node) -> None:

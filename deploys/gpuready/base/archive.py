@@ -96,7 +96,8 @@ def _number(field: bytes) -> int:
 
 def _checked(head: bytes) -> int:
     """Verify the header's checksum; return the size of the member's data in bytes."""
-    if len(head) < BLOCK or _number(head[148:156]) != sum(head) - sum(head[148:156]) + 8 * 0x20:
+    counted = head[:148] + 8 * b" " + head[156:]
+    if len(head) < BLOCK or _number(head[148:156]) != sum(counted.translate(None, b"\0")):  # most are zeros
         raise ArchiveError("a header is not valid")
     size = _number(head[124:136])
     if size < 0:

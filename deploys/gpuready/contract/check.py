@@ -120,6 +120,9 @@ def skip(reason: str) -> Verdict:
     return Verdict("skip", reason)
 
 
+_WITHOUT_GPUS = skip("hardware.gpus: none")
+
+
 def unknown(reason: str, remedy: str = "") -> Verdict:
     """The check could not decide, with the reason."""
     return Verdict("unknown", reason, "", remedy)
@@ -173,7 +176,7 @@ def run_checks(
     their checks are skipped. ``known``: verdicts by id that the caller already has. ``pause``: called before each.
     """
     done: dict[str, Judged] = {}
-    deepest = Level[spec.verify.level]
+    deepest, without_gpus = Level[spec.verify.level], spec.hardware.without_gpus
     for check in catalogue:
         if check.active and not active:
             continue
@@ -182,6 +185,8 @@ def run_checks(
             verdict = skip(f"{check.component} was not chosen")
         elif check.level > deepest and not (check.level == Level.smoke and spec.verify.image):
             verdict = skip(f"deeper than verify.level: {spec.verify.level}")
+        elif check.gpu and without_gpus:
+            verdict = _WITHOUT_GPUS
         else:
             verdict = waived(check, spec, host, today, _one(check, spec, state, done, known))
         done[check.id] = Judged(check, verdict)
@@ -191,11 +196,9 @@ def run_checks(
 def _one(
     check: Check, spec: NodeSpec, state: NodeState, done: dict[str, Judged], known: Mapping[str, Verdict]
 ) -> Verdict:
-    if check.gpu and spec.hardware.without_gpus:
-        return skip("hardware.gpus: none")
-    root = [id for id in check.after if id in done and done[id].verdict.status in ("fail", "unknown")]
-    if root:
-        return skip(f"see {root[0]}")
+    for id in check.after:
+        if id in done and done[id].verdict.status in ("fail", "unknown"):
+            return skip(f"see {id}")
     verdict = known[check.id] if check.id in known else check.verdict(spec, state)
     if verdict.because:
         if verdict.because in done and done[verdict.because].verdict.status == "fail":
@@ -222,5 +225,4 @@ def waived(check: Check, spec: NodeSpec, host: str, today: date, verdict: Verdic
 
 def concerning(checks: Iterable[Check], spec: NodeSpec, state: NodeState) -> tuple[Check, ...]:
     """Return the checks for a node: all, or only ``gpu.count`` while it is open whether this is a GPU node."""
-    every = not undecided(spec, state)
-    return tuple(check for check in checks if every or check.id == "gpu.count")
+    return tuple(check for check in checks if check.id == "gpu.count") if undecided(spec, state) else tuple(checks)

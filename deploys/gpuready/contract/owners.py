@@ -123,10 +123,9 @@ def _operators_toolkit(state: NodeState) -> str:
         return OPERATOR_TOOLKIT
     if isinstance(state.docker, Docker) and any(OPERATOR_TOOLKIT in path for path in state.docker.runtimes.values()):
         return f"Docker runs {OPERATOR_TOOLKIT}"
-    for folder in ("/etc/containerd/", "/etc/crio/", "/etc/docker/"):
-        for path, file in state.glob(folder).items():
-            if f"{OPERATOR_TOOLKIT}/" in file.text:
-                return f"{path} names {OPERATOR_TOOLKIT}"
+    for path, file in state.glob("/etc/containerd/", "/etc/crio/", "/etc/docker/").items():
+        if f"{OPERATOR_TOOLKIT}/" in file.text:
+            return f"{path} names {OPERATOR_TOOLKIT}"
     # The validator alone shows only that the operator runs. If the host has a toolkit, the operator may use that one.
     known = not isinstance(state.packages, Unknown)
     return "/run/nvidia/validations" if "operator" in state.marks and known and not _has_package(state) else ""

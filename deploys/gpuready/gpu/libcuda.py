@@ -66,7 +66,7 @@ def odd(path: str) -> str:
     """Return ``stubs`` or ``compat`` if the path goes through such a directory of CUDA, else an empty string."""
     if "/stubs/" in path:
         return "stubs"
-    return "compat" if "/cuda/compat/" in path or re.search(r"/cuda-[^/]*/compat/", path) else ""
+    return "compat" if "/compat/" in path and re.search(r"/cuda(-[^/]*)?/compat/", path) else ""
 
 
 _MEANS = {

@@ -77,6 +77,9 @@ def network(text: str) -> Network:
         if m := _SYSFS.fullmatch(line):
             key, _, value = m[3].rpartition("=") if m[2] == "uevent" else (m[2], "", m[3])
             found.setdefault(m[1], {})[key] = value
+        elif m := _ADDRESS.match(line):
+            if address := _own(m[2], m[3]):
+                addresses.setdefault(m[1].partition("@")[0], []).append(address)
         elif m := _DRIVER.fullmatch(line):
             drivers[m[1]][m[2]] = m[3]
         elif m := _PLUGIN.fullmatch(line):
@@ -89,8 +92,6 @@ def network(text: str) -> Network:
             default += [m[1]] if m[1] != "lo" else []
         elif m := _SSH.match(line):
             ssh = m[1].partition("%")[0]
-        elif (m := _ADDRESS.match(line)) and (address := _own(m[2], m[3])):
-            addresses.setdefault(m[1].partition("@")[0], []).append(address)
     devices = {
         name: NetDevice(
             kind=values.get("DEVTYPE", ""),

@@ -214,6 +214,6 @@ class NodeState(Facts):
         """Return a file's hash as ``sha`` in templates/lib/lib.sh.j2 prints it: ``absent`` if there is no file."""
         return self.files[path].sha256 if path in self.files else "absent"
 
-    def glob(self, prefix: str) -> dict[str, File]:
-        """Return the files whose path starts with ``prefix``, sorted by path."""
-        return {path: self.files[path] for path in sorted(path for path in self.files if path.startswith(prefix))}
+    def glob(self, *prefixes: str) -> dict[str, File]:
+        """Return the files whose path starts with one of ``prefixes``, sorted by path."""
+        return {path: self.files[path] for path in sorted([path for path in self.files if path.startswith(prefixes)])}

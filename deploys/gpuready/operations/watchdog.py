@@ -111,8 +111,9 @@ class _Work:
 
     def pause(self) -> None:
         """Let other hosts run, unless they just did; after a long part of the work, let them run for longer."""
-        short = time.monotonic() - self._resumed < _SLICE  # then so was its CPU time, which costs more to ask for
-        if self._running() and (short or time.thread_time() - self._began < _SLICE):
+        if time.monotonic() - self._resumed < _SLICE:  # then so was its CPU time, which costs more to ask for
+            return
+        if self._running() and time.thread_time() - self._began < _SLICE:
             return
         took = self.end()
         self.check()

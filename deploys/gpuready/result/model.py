@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import re
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -357,11 +356,11 @@ class HostResult(Host):
         """Its outcome for the progress: ``ok``, or ``ok, but 1 check failed``. See :func:`ended`."""
         if self.outcome == "ok" and self.reason and not self.checks:
             return NOT_COMPARED
-        found = Counter(check.status for check in self.checks if not (check.status == "unknown" and check.advisory))
-        bad = next((status for status in ("fail", "unknown") if found[status]), "")
+        failed = [check for check in self.checks if check.status == "fail"]
+        bad = failed or [check for check in self.checks if check.status == "unknown" and not check.advisory]
         if not bad or self.outcome not in ("ok", "changed"):
             return self.outcome
-        return f"{self.outcome}, but {count(found[bad], 'check')} {'failed' if bad == 'fail' else bad}"
+        return f"{self.outcome}, but {count(len(bad), 'check')} {'failed' if failed else 'unknown'}"
 
     def saw_reboot(self, before: str, after: str, seconds: float) -> None:
         """It was rebooted; the boot_ids prove it."""

@@ -38,8 +38,9 @@ def kernels(state: NodeState) -> tuple[tuple[str, ...], bool]:
 
 def nouveau_kept_away(state: NodeState) -> str:
     """Return what keeps nouveau from loading by itself; empty if nothing does."""
-    for path, file in sorted(state.files.items()):
-        if "/modprobe.d/" in path and not path.startswith("/var/") and _MODPROBE.search(file.text):
+    named = [path for path, file in state.files.items() if "nouveau" in file.text and "/modprobe.d/" in path]
+    for path in sorted(named):
+        if not path.startswith("/var/") and _MODPROBE.search(state.files[path].text):
             return path
     found = _COMMAND_LINE.search(state.cmdline) or _MODESET.search(state.cmdline)
     return "the kernel's command line" if found else ""

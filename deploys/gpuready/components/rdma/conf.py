@@ -40,9 +40,11 @@ def mode(value: str) -> str:
 def settings(state: NodeState) -> tuple[Setting, ...]:
     """Return all settings in modprobe's order. The last one counts."""
     first: dict[str, str] = {}
+    paths = state.glob(*_DIRECTORIES)
     for directory in _DIRECTORIES:
-        for path in state.glob(directory):
-            first.setdefault(path.removeprefix(directory), path)
+        for path in paths:
+            if path.startswith(directory):
+                first.setdefault(path.removeprefix(directory), path)
     return tuple(
         Setting(first[name], found) for name in sorted(first) for found in _in_file(state.files[first[name]].text)
     )

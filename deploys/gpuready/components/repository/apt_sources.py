@@ -20,6 +20,8 @@ def names_repository(text: str, url: str) -> bool:
 
 def without_repository(path: str, text: str, url: str) -> str | None:
     """Return the file without its active entries for the repository; None if it has none. The rest may be empty."""
+    if url.partition("/$(ARCH)")[0].rstrip("/") not in text and "nvidia.github.io/" not in text:  # as in most files
+        return None
     cut = _cut_stanzas if path.endswith(".sources") else _cut_lines
     kept = cut(text, url)
     return None if kept == text else kept
