@@ -4,6 +4,7 @@ import itertools
 import json
 import signal
 import subprocess
+import shlex
 import sys
 import types
 from collections.abc import Callable
@@ -164,6 +165,9 @@ def test_remove_speaks_of_removing(
     assert "\nplan of remove: 1 host" in told.err
     dry = exits(0, "remove", "-i", hosts, "--dry-run", "--color", "never").out
     assert dry.startswith("plan of remove: 1 host") and f"next:    gpuready remove -i {hosts}\n" in dry
+    allowed = ("--allow-disruption", "reload", "--batch", "1")
+    dry = exits(0, "remove", "-i", hosts, "--dry-run", "--color", "never", *allowed).out
+    assert f"next:    gpuready remove -i {hosts} {shlex.join(allowed)}\n" in dry
 
 
 def test_ctrl_c_at_the_question(hosts: str, played: Played, answer: Answer, exits: Exits) -> None:

@@ -80,6 +80,8 @@ def test_the_next_command_has_the_options_of_this_one_and_no_mask() -> None:
     told = human(made, 0)
     assert "next:    gpuready apply -i hosts.yaml --limit 'gpu0[1-3]' --limit '!gpu07'\n" in told
     assert "again:   --limit gpu03 instead of --limit 'gpu0[1-3]' --limit '!gpu07'\n" in told
+    made.permission = "--batch 1"
+    assert "next:    gpuready apply -i hosts.yaml --limit 'gpu0[1-3]' --limit '!gpu07' --batch 1\n" in human(made, 0)
     made.choice = "-i hosts.yaml -e ansible_become_password=env:GPUREADY_SUDO"
     assert "next:" not in human(made, 0)
 

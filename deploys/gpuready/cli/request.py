@@ -70,6 +70,8 @@ class Request:
             run.shard = replace(self.shard, budgets=self._budgets())
         run.leave_alone(self.skipped)
         run.choice, run.limit, run.verbose = self.choice, self.limit, self.verbose > 0
+        given = (("--allow-disruption", self.allowed.name), ("--batch", self.batch))
+        run.permission = shlex.join(word for pair in given if pair[1] not in ("restart", "") for word in pair)
         return run
 
     def _budgets(self) -> tuple[str, ...]:

@@ -43,7 +43,8 @@ def next_lines(run: Run) -> list[str]:
         return []
     following = _following(run) if run.part.of_spec else ""  # a dry run of rdma attach is of no spec
     limits = limit_options(run.limit)
-    found = [f"next:    gpuready {following} {run.choice}{limits}"] if following else []
+    allowed = f" {run.permission}" if run.permission and following in ("apply", "remove") else ""
+    found = [f"next:    gpuready {following} {run.choice}{limits}{allowed}"] if following else []
     if bad and len(bad) < len(run.hosts):
         instead = f" instead of{limits}" if limits else ""
         found.append(f"again:   --limit {shlex.quote(hostlist(bad, whole=True))}{instead}")

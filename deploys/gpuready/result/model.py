@@ -588,8 +588,9 @@ class Run(Summary):
     ``diff_shown``: a person has seen the differences. ``removing``: away from the spec (``remove``, and its dry run).
     ``selected``: the components that were chosen (None: all). ``recorded``: it is of recorded states, not of nodes as
     they are. ``choice``: the options that chose the hosts, as shell words, without ``limit``, the values of
-    --limit; empty if no command line did. ``verbose``: text also counts the execs. ``for_the_rest``: what to run
-    for hosts that are not done; empty: none are left, or there is no --state-dir.
+    --limit; empty if no command line did. ``permission``: --allow-disruption and --batch as they were given, as
+    shell words. ``verbose``: text also counts the execs. ``for_the_rest``: what to run for hosts that are not done;
+    empty: none are left, or there is no --state-dir.
     """
 
     verb: str
@@ -603,6 +604,7 @@ class Run(Summary):
     selected: frozenset[str] | None = None
     recorded: bool = False
     choice: str = ""
+    permission: str = ""
     limit: tuple[str, ...] = ()
     verbose: bool = False
     for_the_rest: str = ""
