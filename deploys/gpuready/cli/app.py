@@ -48,7 +48,7 @@ HELP = """Prepare GPU nodes for containers and multi-node training, over SSH, an
   gpuready apply  -i hosts.yaml --yes           the same in CI
   gpuready verify -i hosts.yaml --output junit:report.xml
   gpuready verify -i hosts.yaml --limit '!gpu13'
-  gpuready stress -i hosts.yaml                 load all GPUs of idle nodes, and name the wrong or slow one
+  gpuready stress -i hosts.yaml                 verify --level stress: load all GPUs, name the slow one
   gpuready fabric -i hosts.yaml --limit train   test RDMA between the hosts
   gpuready explain libcuda.ldcache              what a check means, and how to fix it
   gpuready compat --driver 535.54.03 --gpu 'NVIDIA L4' --image-cuda 12.6.3
