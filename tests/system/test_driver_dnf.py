@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpuready.components.driver.component import FILES
+from gpuready.components.driver.install import STREAM
 from gpuready.contract.package_manager import LOCKS
 from tests.lab import Lab, driver_rpm
 from tests.lab.driver_rpm import KERNEL
@@ -24,7 +25,7 @@ name=cuda
 baseurl=file://{folder}
 enabled=1
 gpgcheck=1
-repo_gpgcheck={checked}
+repo_gpgcheck=1
 gpgkey=file://{folder}/gpgkey
 {more}
 """
@@ -56,9 +57,9 @@ def publish(node: Host, folder: Path, modular: bool = False) -> None:
     source(node)
 
 
-def source(node: Host, checked: int = 1, more: str = "") -> None:
+def source(node: Host, more: str = "") -> None:
     """Write the repository's entry."""
-    (node.root / REPO).write_text(_SOURCE.format(folder=FOLDER, checked=checked, more=more), "utf-8")
+    (node.root / REPO).write_text(_SOURCE.format(folder=FOLDER, more=more), "utf-8")
 
 
 def installed(node: Host) -> dict[str, str]:
@@ -112,3 +113,27 @@ def test_plain_packages_are_installed_held_and_moved(node: Host, tmp_path: Path)
     assert locks(node) == held(NEW, OPEN), "a package that went has no lock"
     waits_for_a_reboot(node, newer)
     remove_driver(node)
+
+
+def test_the_stream_of_the_branch_is_enabled_and_comes_back(node: Host, tmp_path: Path) -> None:
+    release(node, "9.6")
+    publish(node, tmp_path / "modular", modular=True)
+    node.run("dnf -y module enable nvidia-driver:580-dkms; dnf -y install cuda-drivers")
+    node.run("dnf versionlock add nvidia-driver-cuda")  # somebody's own lock
+    before = (node.root / STREAM[1:]).read_text("utf-8")
+    wanted = asked(node, "install", version=NEW, flavor="open").only("driver")
+    assert wanted.plan().diff("driver") == {
+        "driver.version": (OLD, NEW),
+        "driver.module": ("proprietary", "open"),
+        "driver.stream": ("580-dkms", "580-open"),
+        "driver.nouveau": (None, "kept away"),
+    }
+    assert wanted.apply().changed() == {"driver"}
+    assert installed(node) == dict.fromkeys((*USER, OPEN), NEW)
+    assert locks(node) == held(NEW, OPEN)
+    assert "580-open [e]" in node.run("dnf -q module list --enabled nvidia-driver").stdout
+    wanted.settled()
+
+    asked(node, "hold").only("driver").remove()
+    assert (node.root / STREAM[1:]).read_text("utf-8") == before
+    assert locks(node) == {f"nvidia-driver-cuda-3:{NEW}-1.el9.*"}

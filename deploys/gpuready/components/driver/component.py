@@ -7,7 +7,8 @@ them a new kernel would boot without a module.
 
 packages.py tells which packages are the driver's, install.py what an installation needs, recipes.py which packages it
 installs. Sources: apt-mark(8), unattended-upgrade(8) (a pattern matches the start of a name, so it ends with ``$``),
-apt.conf(5), nvidia-graphics-drivers and linux-restricted-modules; NVIDIA's Driver Installation Guide, "Version locking".
+apt.conf(5), nvidia-graphics-drivers and linux-restricted-modules; NVIDIA's Driver Installation Guide ("Version
+locking").
 """
 
 import re
