@@ -8,8 +8,8 @@ import pytest
 from gpuready.components.driver.component import FILES
 from gpuready.components.driver.install import STREAM
 from gpuready.contract.package_manager import LOCKS
-from tests.lab import Lab, driver_rpm
-from tests.lab.driver_rpm import KERNEL
+from tests.lab import Lab, driver_rpm, signing
+from tests.lab.driver_rpm import BROKEN, KERNEL
 from tests.lab.image import DNF
 from tests.lab.module import install as install_module
 from tests.system.driver_node import asked, summary, waits_for_a_reboot
@@ -85,6 +85,30 @@ def remove_driver(node: Host) -> None:
     assert installed(node) == before
     assert locks(node) == set() and not [f for f in FILES if (node.root / f[1:]).exists()]
     node.run("dnf -y remove '*nvidia*' dkms kernel-devel")
+
+
+def test_what_cannot_be_installed_is_found_before_anything_changes(node: Host, tmp_path: Path) -> None:
+    release(node, "10.1")
+    publish(node, tmp_path / "plain")
+    wanted = asked(node, "install", version=NEW, flavor="open").only("driver")
+    source(node, more="excludepkgs=kernel-devel")
+    wanted.fails(f"there is no kernel-devel-{KERNEL}", "nothing was changed")
+    source(node)
+    node.run("mount -t tmpfs -o size=50m none /var/cache")
+    wanted.fails("/var/cache has", "500 MiB are needed; nothing was changed")
+    node.run("umount /var/cache")
+    node.put(signing.public("other"), f"{FOLDER}/gpgkey")
+    wanted.fails("the packages cannot be fetched", "nothing was changed")  # the metadata is not fetched again
+    node.run("rm -r /var/cache/dnf/cuda-*")
+    wanted.fails("the repositories cannot be read")
+    assert installed(node) == {} and locks(node) == set()
+    assert not [f for f in FILES if (node.root / f[1:]).exists()]
+
+    node.put(signing.public("lab"), f"{FOLDER}/gpgkey")
+    node.run(f"touch {BROKEN}")
+    wanted.fails(f"the nvidia module for {KERNEL} is not there: DKMS make.log: Bad return status")
+    node.run(f"rm {BROKEN}")
+    remove_driver(node)
 
 
 def test_plain_packages_are_installed_held_and_moved(node: Host, tmp_path: Path) -> None:
