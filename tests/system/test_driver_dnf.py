@@ -119,12 +119,6 @@ def test_plain_packages_are_installed_held_and_moved(node: Host, tmp_path: Path)
         for version, flavor in ((OLD, "proprietary"), (NEW, "open"), ("595.1.1", "open"))
     )
     none.fails("driver 595.1.1 (open) is not available", f"the repositories have {NEW}, {OLD}")
-    planned = wanted.plan("--detailed-exitcode", code=2)
-    assert planned.diff("driver") == {
-        "driver.version": (None, OLD),
-        "driver.module": (None, "proprietary"),
-        "driver.nouveau": (None, "kept away"),
-    }
     assert wanted.apply().changed() == {"driver"}
     assert installed(node) == dict.fromkeys((*USER, PROPRIETARY), OLD)
     assert locks(node) == held(OLD, PROPRIETARY)
@@ -156,7 +150,6 @@ def test_the_stream_of_the_branch_is_enabled_and_comes_back(node: Host, tmp_path
     assert installed(node) == dict.fromkeys((*USER, OPEN), NEW)
     assert locks(node) == held(NEW, OPEN)
     assert "580-open [e]" in node.run("dnf -q module list --enabled nvidia-driver").stdout
-    wanted.settled()
 
     asked(node, "hold").only("driver").remove()
     assert (node.root / STREAM[1:]).read_text("utf-8") == before
