@@ -68,13 +68,13 @@ def build(version: str) -> Path:
             shutil.copyfile(found, sources / found.name)
         spec = work / "SPECS/nvidia-container-toolkit.spec"
         spec.write_text(_without_operators(spec.read_text("utf-8")), "utf-8")
-        _pack(spec, work, {"version": version, "release": "1"})
+        pack(spec, work, {"version": version, "release": "1"})
         _stand_in(work, "libnvidia-container1", version)
         _stand_in(work, "libnvidia-container-tools", version, f"Requires: libnvidia-container1 == {version}-1\n")
         for package in work.glob("RPMS/*/*.rpm"):
             package.rename(into / package.name)
         shutil.rmtree(work)
-        _sign(sorted(into.glob("*.rpm")), "lab")
+        sign(sorted(into.glob("*.rpm")), "lab")
 
     return cache.cached("toolkit-rpm", recipe, fill)
 
@@ -117,10 +117,11 @@ def _stand_in(work: Path, name: str, version: str, fields: str = "") -> None:
     (work / "SPECS").mkdir(parents=True, exist_ok=True)
     spec = work / f"SPECS/{name}.spec"
     spec.write_text(_EMPTY.format(name=name, version=version, release=1, fields=fields), "utf-8")
-    _pack(spec, work)
+    pack(spec, work)
 
 
-def _pack(spec: Path, work: Path, more: Mapping[str, str] = {}) -> None:
+def pack(spec: Path, work: Path, more: Mapping[str, str] = {}) -> None:
+    """Build the packages of a .spec below that directory."""
     sh("rpmbuild", "-bb", "--quiet", "--nodeps", *_defined({"_topdir": str(work), **_MACROS, **more}), spec)
 
 
@@ -128,7 +129,8 @@ def _defined(macros: Mapping[str, str]) -> list[str]:
     return [word for name, value in macros.items() for word in ("--define", f"{name} {value}")]
 
 
-def _sign(files: Sequence[Path], signer: str) -> None:
+def sign(files: Sequence[Path], signer: str) -> None:
+    """Sign packages with that key."""
     with signing.keyring(signer) as gpg:
         defines = {"__gpg": host.command("gpg", "gnupg"), "_gpg_path": gpg[2], "_gpg_name": signing.fingerprint(signer)}
         sh("rpmsign", *_defined(defines), "--addsign", *files)

@@ -9,7 +9,7 @@ from gpuready.components.driver.component import FILES, UNATTENDED
 from tests.lab.module import install as install_module
 from tests.lab.module import module
 from tests.lab.upgrades import ORIGIN, offer
-from tests.system.harness import Result
+from tests.system.driver_node import asked, summary, waits_for_a_reboot
 from tests.system.host import Host, Hosts
 
 NEWER = "550.999.01-1"
@@ -19,11 +19,6 @@ ALLOWED = f"""
 #clear Unattended-Upgrade::Origins-Pattern;
 Unattended-Upgrade::Origins-Pattern {{ "origin={ORIGIN}"; }};
 """
-#: A host of which the spec says that it has no GPU is refused.
-COMES_LATER: dict[str, object] = {
-    "hardware": {"gpus": 1},
-    "verify": {"waive": [{"check": "gpu.count", "reason": "no GPU in a test machine", "until": "2099-01-01"}]},
-}
 SET = "dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\\n' '*nvidia*' libcuda1 | grep ' 55[01][.]'"
 
 
@@ -34,12 +29,6 @@ def node(shared: Hosts) -> Host:
     return machine
 
 
-def asked(node: Host, policy: str, **driver: str) -> Host:
-    """The node with a spec that says what becomes of the driver."""
-    spec = COMES_LATER if policy == "install" else {}
-    return node.with_spec(driver={"policy": policy, **driver}, ldso="off", **spec)
-
-
 def upgrade(node: Host) -> str:
     return node.run("unattended-upgrade --debug 2>&1").stdout
 
@@ -47,11 +36,6 @@ def upgrade(node: Host) -> str:
 def packages(node: Host) -> dict[str, tuple[str, str]]:
     rows = (row.split() for row in node.run(SET).stdout.splitlines())
     return {row[0]: (row[1], row[2]) for row in rows}
-
-
-def summary(result: Result, check: str) -> str:
-    """What a check says."""
-    return str(result.check(check)["summary"])
 
 
 def test_the_next_boot_is_told_before_it_comes(node: Host) -> None:
@@ -122,12 +106,6 @@ def test_unattended_upgrades_cannot_move_a_driver_that_is_held(node: Host) -> No
     assert "different versions (550.163.01, 550.999.01)" in error["message"]
 
 
-GPU = """
-mount -t tmpfs none /sys/bus/pci/devices; mkdir /sys/bus/pci/devices/0000:00:06.0; cd /sys/bus/pci/devices/0000:00:06.0
-echo 0x10de >vendor; echo 0x030200 >class; echo 0x2335 >device
-"""
-
-
 def test_one_version_is_installed_in_one_transaction(node: Host) -> None:
     # What the test above left of Debian's goes; a libcuda of another version stays.
     gone = " ".join(set(packages(node)) - {"libcuda1"})
@@ -162,12 +140,7 @@ def test_one_version_is_installed_in_one_transaction(node: Host) -> None:
     assert wanted.apply().changed() == {"driver"}
 
     # With a GPU the module counts, too; here none can be loaded, so that it takes a reboot, and knows so the next time.
-    node.sh(GPU)
-    assert "for a reboot: nvidia cannot be loaded" in wanted.apply(code=7).component("driver")["pending_reason"]
-    result = auto.apply(code=7)
-    assert result.component("driver")["disruption"] == "reboot", result.explain()
-    assert "maintenance: {reboot: idle}" in result.component("driver")["pending_reason"]
-    node.run("umount /sys/bus/pci/devices")
+    waits_for_a_reboot(node, wanted, auto)
 
     asked(node, "hold").remove("--only", "driver")
     assert {name: status for name, (_, status) in packages(node).items()} == {

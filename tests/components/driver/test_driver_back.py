@@ -93,7 +93,7 @@ def test_an_installation_is_simulated_checked_done_and_held() -> None:
 def test_nothing_is_installed_when_apt_would_do_more() -> None:
     going = installing()
     going.send(Reply(0, MADISON))
-    with pytest.raises(ConvergeError, match="apt would also remove gdm3; nothing was changed"):
+    with pytest.raises(ConvergeError, match="the installation would also remove gdm3; nothing was changed"):
         going.send(Reply(0, "Remv gdm3 [48.0-2]\n"))
 
 
@@ -141,9 +141,10 @@ def test_a_reload_brings_back_every_module_that_it_took_out(
 
 TRANSACTION = """
 die() {{ echo "$*" >&2; exit 1; }}
-D={there}; JUDGED=fine; N=0
+MANAGER=apt-get D={there}; JUDGED=fine; N=0
 would() {{ cat "$D/would"; }}
-install() {{ N=$((N+1)); echo "$N $* $LOCK_TIMEOUT" >>"$D/log"; case $N in {installs} esac; }}
+apt_said() {{ cat; }}
+transact() {{ N=$((N+1)); echo "$N $* $LOCK_TIMEOUT" >>"$D/log"; case $N in {installs} esac; }}
 record_holds() {{ :; }}
 idle() {{ :; }}
 patient() {{ :; }}
@@ -167,7 +168,8 @@ def test_apt_does_only_what_was_checked_after_any_wait(installs: str, said: str,
     script = going.send(Reply(0, "Inst nvidia-smi (550.163.01-2 x [amd64])\n")).script
     assert "nvidia-fabricmanager" not in script
     end = '\ncat "$D/said" >&2\n'
-    part = script[script.index("\njudged()") : script.index(end)] + end
+    part = script[script.index("\nwhy()") : script.index("\nready()")]
+    part += script[script.index("\njudged()") : script.index(end)] + end
     stubs = TRANSACTION.format(there=tmp_path, installs=installs)
     (tmp_path / "would").write_text("fine\n")
     done = sh(stubs + part)

@@ -15,6 +15,10 @@ from tests.components.driver.test_driver_verdicts import DEBIAN, MOUNTED, NOW, N
 from tests.verdicts import root_files
 
 KERNEL = "6.8.0-90-generic"
+EL9, RPM = "5.14.0-570.12.1.el9_6.x86_64", "580.95.05-1.el9"
+DEVEL = {f"kernel-devel-{EL9}": ["1"]}
+EARLIER = ("nvidia-fabric-manager", "libnvidia-nscq-575")
+RPMS = ("nvidia-driver-cuda", "kmod-nvidia-open-dkms", "nvidia-driver-cuda-libs", "nvidia-persistenced")
 DEBIANS = ("libcuda1", "libnvidia-ml1", "nvidia-smi", "nvidia-open-kernel-dkms", "nvidia-kernel-dkms")
 CURRENT = "550.163.01-2"
 TESLAS = (
@@ -30,6 +34,10 @@ def debian(**fields: Any) -> Wanted:
 
 def ubuntu(**fields: Any) -> Wanted:
     return Wanted(**{"os": "ubuntu", "version": "580.95.05", "flavor": "open", "kernels": (KERNEL,), **fields})
+
+
+def rhel(**fields: Any) -> Wanted:
+    return Wanted(**{"os": "rhel", "version": "580.95.05", "flavor": "open", "kernels": (EL9,), **fields})
 
 
 def there(version: str, *names: str) -> dict[str, list[str]]:
@@ -120,6 +128,18 @@ def test_madison_is_read() -> None:
             ubuntu(version="595.91.07", kernels=("7.0.0-1018-nvidia",), release="26.04"),
             there("595.91.07-0ubuntu0.26.04.1", *RESOLUTE) | there("7.0.0-1018.18", *RESOLUTE_MODULES),
             [*at("595.91.07-0ubuntu0.26.04.1", *RESOLUTE), RESOLUTE_MODULES[0], f"{RESOLUTE_MODULES[1]}=7.0.0-1018.18"],
+        ),
+        (rhel(), there(RPM, *RPMS) | DEVEL, [*at(RPM, *RPMS), *DEVEL]),
+        (
+            rhel(flavor="proprietary", installed=("nvidia-driver-cuda",), replaced=("kmod-nvidia-open-dkms",)),
+            there(RPM, *RPMS, "kmod-nvidia-latest-dkms") | DEVEL,
+            [*at(RPM, RPMS[0], "kmod-nvidia-latest-dkms", *RPMS[2:]), *DEVEL, "kmod-nvidia-open-dkms-"],
+        ),
+        (
+            # Before branch 580, the fabric manager has another name, and NSCQ the branch in its own.
+            rhel(version="575.57.08", fabric_manager=True),
+            there("575.57.08-1.el9", *RPMS[:2]) | there("575.57.08-1", *EARLIER) | DEVEL,
+            [*at("575.57.08-1.el9", *RPMS[:2]), *DEVEL, *at("575.57.08-1", *EARLIER)],
         ),
         (
             ubuntu(imex=True), NVIDIAS | HEADERS | {"nvidia-imex-580": ["580.105.08-1", "580.95.05-1"]},
@@ -226,7 +246,7 @@ def test_an_installation_and_nothing_else_is_fine() -> None:
 @pytest.mark.parametrize(
     ("line", "part"),
     [
-        ("Remv gdm3 [48.0-2]", "apt would also remove gdm3"),
+        ("Remv gdm3 [48.0-2]", "the installation would also remove gdm3"),
         ("Purg nvidia-container-toolkit [1.20.0-1]", "remove nvidia-container-toolkit"),
         ("Remv nvidia-mig-manager [0.10.0]", "remove nvidia-mig-manager"),
         ("Remv nvidia-system-core [24.01-1]", "remove nvidia-system-core"),
@@ -331,7 +351,9 @@ def test_every_package_of_the_other_flavor_is_replaced(b: str) -> None:
             install(),
             "are mixed on this node",
         ),
-        (bare(H200, os="rhel"), install(), "supports Debian and Ubuntu"),
+        (bare(H200, os="linuxmint"), install(), "supports Debian and Ubuntu"),
+        (bare(H200, os="rhel", have=("dnf", "dnf5")), install(), "dnf 5"),
+        (bare(H200, os="azurelinux", have=("dnf",)), install(), "does not support"),
         (bare(H200, secure_boot=True), install(), "Secure Boot is on"),
         (bare(H200), install("615.71.09", flavor="proprietary"), "615.71.09 has only the open module: set it to open"),
         (bare(), install("620.1.1", flavor="proprietary"), "620.1.1 has only the open module"),

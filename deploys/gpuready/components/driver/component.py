@@ -1,12 +1,14 @@
 """The packages of the NVIDIA driver: all held, so that no upgrade changes a part of the driver under a loaded module.
 
 apt and unattended-upgrades respect dpkg's hold. A list of exact names in apt.conf.d stops unattended-upgrades even if
-someone releases a hold. Packages that follow the kernel are not held: they require the driver's version, and without
+someone releases a hold. With dnf, the locks of the plugin versionlock hold them, and dnf-automatic loads that plugin,
+too. Packages that follow the kernel are not held: they require the driver's version, and without
 them a new kernel would boot without a module.
 
 packages.py tells which packages are the driver's, install.py what an installation needs, recipes.py which packages it
 installs. Sources: apt-mark(8), unattended-upgrade(8) (a pattern matches the start of a name, so it ends with ``$``),
-apt.conf(5), nvidia-graphics-drivers and linux-restricted-modules.
+apt.conf(5), nvidia-graphics-drivers and linux-restricted-modules; NVIDIA's Driver Installation Guide ("Version
+locking").
 """
 
 import re
@@ -57,15 +59,14 @@ class Driver(WholeFiles):
             by.refuse_to_hold(state)
         except NotComparable as e:
             raise NotComparable(f"driver.policy: {e}") from None
-        if spec.driver.policy == "install" and by.dnf:
-            raise NotComparable("driver.policy: install works only with apt so far; hold also works with dnf")
         want = install.expected(spec, state) if spec.driver.policy == "install" else {}
+        kept_out: dict[str, Value] = {} if by.dnf else {_KEPT_OUT: "kept out"}
         members = packages.members(state.installed)
         if want and want["driver.version"] != install.actual(state)["driver.version"]:
-            return want | {_KEPT_OUT: "kept out"}  # the packages to hold are known only after the installation
+            return want | kept_out  # the packages to hold are known only after the installation
         _refuse_mixed(members)
         held: dict[str, Value] = {f"driver.{name}.held": True for name in members}
-        return want | held | ({} if by.dnf else {_KEPT_OUT: "kept out"})
+        return want | held | kept_out
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Values:
         members = packages.members(state.installed)
@@ -122,11 +123,11 @@ class Driver(WholeFiles):
         wanted = {c.key for c in diff}
         if install.HEAVY & wanted:
             members = yield from _install(spec, state)
-            yield _hold(state, [_unattended(state, members)], members)
+            yield _hold(state, [_unattended(state, members)] if _KEPT_OUT in wanted else [], members)
         elif wanted - {install.RUNNING}:
             puts = [_unattended(state, packages.members(state.installed))] if _KEPT_OUT in wanted else []
-            puts += [install.pin(spec, state)] if "driver.pin" in wanted else []
-            yield _hold(state, puts, _held(diff))
+            pin = install.pin(spec, state) if {"driver.pin", "driver.stream"} & wanted else None
+            yield _hold(state, [*puts, pin] if pin else puts, _held(diff))
         if install.RUNNING in wanted and not install.cannot_reload(state):
             fabric_manager = install.wanted(spec, state).fabric_manager
             script = Load(spec.driver.version or "", ignored_containers.words(spec), fabric_manager)
@@ -156,17 +157,19 @@ class ListAvailable(Script, template="driver/available"):
 
     packages: tuple[str, ...]
     kernels: tuple[str, ...]
+    dnf: bool = False
 
 
 class Simulate(Script, template="driver/simulate"):
-    """Simulate the installation of ``pins`` (NAME=VERSION) with this file of preferences."""
+    """Simulate the installation of ``pins`` (NAME=VERSION) with this file of apt's preferences."""
 
     pins: tuple[str, ...]
     preferences: bytes
+    dnf: bool = False
 
 
 class InstallPackages(Script, template="driver/install"):
-    """Install ``pins`` if apt's simulation is still the same as ``judged``.
+    """Install ``pins`` if the simulation is still the same as ``judged``.
 
     ``packages``: the driver's packages before the installation. ``nouveau``: nouveau must not load. ``fabric_manager``:
     the fabric manager must run, and needs ``modules`` of the kernel.
@@ -202,19 +205,21 @@ class Hold(Script, template="driver/hold"):
 def _install(spec: NodeSpec, state: NodeState) -> Generator[Step, Reply, dict[str, Package]]:
     """Simulate the installation, judge it, and install; return the driver's packages afterwards."""
     wanted = install.wanted(spec, state)
-    available = ListAvailable(recipes.names(wanted), wanted.kernels)
+    dnf = manager(state).dnf
+    available = ListAvailable(recipes.names(wanted), wanted.kernels, dnf)
     told = yield Step(
         "driver-available", available, timeout=1200, summary="list the driver packages in the repositories"
     )
     built_for = [line.removeprefix("headers ") for line in told.out.splitlines() if line.startswith("headers ")]
     pins = recipes.choose(wanted, recipes.available(told.out), built_for)
     pin, nouveau, umad = install.pin(spec, state), install.nouveau(state), install.umad(spec, state)
-    simulate = Simulate(pins, pin.content)
+    preferences = b"" if dnf or not pin else pin.content
+    simulate = Simulate(pins, preferences, dnf)
     told = yield Step("driver-simulate", simulate, timeout=300, survives=False, summary="simulate the installation")
     gone = recipes.judge(told.out, wanted, packages.members(state.installed))
     script = InstallPackages(
         pins=pins,
-        preferences=pin.content,
+        preferences=preferences,
         judged=told.out,
         packages=tuple(packages.members(state.installed)),
         version=wanted.version,
@@ -225,6 +230,7 @@ def _install(spec: NodeSpec, state: NodeState) -> Generator[Step, Reply, dict[st
         nouveau=nouveau is not None,
         fabric_manager=wanted.fabric_manager,
         modules=install.modules(spec, state),
+        dnf=dnf,
     )
     summary = f"install driver {wanted.version}" + (f", remove {', '.join(gone)}" if gone else "")
     done = yield Step("driver-install", script, timeout=3600, summary=summary)

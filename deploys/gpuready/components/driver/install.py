@@ -3,7 +3,8 @@
 After an update by hand, new libraries do not match the loaded module. So gpuready changes packages and module
 together. It reloads the module if no process uses a GPU. If the module cannot be unloaded, the node needs a reboot.
 Sources: NVIDIA's Driver Installation Guide (open modules: possible from Turing on, default from branch 560, required on
-Grace Hopper and Blackwell), kernel_lockdown(7), apt_preferences(5), modules-load.d(5), the Fabric Manager's user guide
+Grace Hopper and Blackwell; "Kernel modules" for the streams of RHEL 8 and 9), dnf.modularity(7), kernel_lockdown(7),
+apt_preferences(5), modules-load.d(5), the Fabric Manager's user guide
 (it has the driver's version); cuda/data/gpus.yaml for NVLink 5.
 """
 
@@ -17,17 +18,22 @@ from gpuready.components.driver import packages as driver_packages
 from gpuready.components.driver.recipes import Wanted
 from gpuready.contract import ledger
 from gpuready.contract.component import Change, Disruption, NotComparable, Value
+from gpuready.contract.package_manager import manager, refuse_to_install
 from gpuready.cuda import tables
 from gpuready.gpu.compat_host import devices_of, nvlink5
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Package
 
 PIN = "/etc/apt/preferences.d/gpuready-nvidia-driver"
+#: Which stream of NVIDIA's module is enabled; `dnf module enable` writes it, too.
+STREAM = "/etc/dnf/modules.d/nvidia-driver.module"
+#: Where NVIDIA's repository for dnf has module streams: RHEL and its relatives 8 and 9, Amazon Linux 2023.
+_STREAMED = re.compile(r"(rhel|rocky|almalinux|ol|centos) [89](\..*)?|amzn 2023(\..*)?")
 NOUVEAU = "/etc/modprobe.d/gpuready-nouveau.conf"
 #: The boards of NVLink 5 control their switches by InfiniBand's management packets.
 UMAD = "/etc/modules-load.d/gpuready-ib_umad.conf"
 UMAD_MODULES = ("mlx5_ib", "ib_umad")
-FILES = (PIN, NOUVEAU, UMAD)
+FILES = (PIN, STREAM, NOUVEAU, UMAD)
 #: Holds the boot_id of the boot in which the module could not be reloaded.
 STUCK = "/var/lib/gpuready/driver.reload"
 RUNNING = "driver.running"
@@ -41,6 +47,7 @@ _FLAVORED = re.compile(
     r"nvidia-(tesla-\d+-)?(open-)?kernel-(open-)?(dkms|source)|nvidia-open(-\d+)?|nvidia-driver-open"
     r"|nvidia-(driver|kernel-source|headless(-no-dkms)?|dkms)-\d+(-server)?(-open)?"
     r"|nvidia-(kernel-source|headless(-no-dkms)?|dkms)(-open)?"
+    r"|kmod-nvidia(-open|-latest)?(-dkms|-\d.*)?|cuda-drivers(-\d+)?"
 )
 
 
@@ -56,8 +63,11 @@ def expected(spec: NodeSpec, state: NodeState) -> dict[str, Value]:
     installed = driver_packages.versions(driver_packages.members(state.installed))
     if installed != [version] or actual(state)["driver.module"] != flavor:
         _refuse(spec, state, flavor)
-    want: dict[str, Value] = {"driver.version": version, "driver.module": flavor, "driver.pin": version}
-    want["driver.nouveau"] = "kept away"
+    want: dict[str, Value] = {"driver.version": version, "driver.module": flavor, "driver.nouveau": "kept away"}
+    if not manager(state).dnf:
+        want["driver.pin"] = version
+    elif _STREAMED.fullmatch(f"{state.os.id} {state.os.version_id}"):
+        want["driver.stream"] = f"{spec.driver.branch}-{'open' if flavor == 'open' else 'dkms'}"
     if _wants_fabric_manager(spec, state):
         want["driver.fabric-manager"] = version
     if (place := _nvlink5(spec, state)) == "baseboard":
@@ -73,10 +83,12 @@ def actual(state: NodeState) -> dict[str, Value]:
     members = driver_packages.members(state.installed)
     broken = [f"{name} half-configured" for name, package in members.items() if not package.configured]
     pin = re.search(r"^Pin: version (\S+)-\*$", state.text(PIN), re.M)
+    stream = re.search(r"^stream *= *(\S+)$", state.text(STREAM), re.M)
     return {
         "driver.version": ", ".join([*driver_packages.versions(members), *broken]) or None,
         "driver.module": _module(members, state),
         "driver.pin": pin[1] if pin else None,
+        "driver.stream": stream[1] if stream else None,
         "driver.nouveau": "kept away" if next_boot.nouveau_kept_away(state) else None,
         "driver.fabric-manager": _version_of(members, r"nvidia-fabric-?manager"),
         "driver.nvlsm": "installed" if _has_nvlsm(state) else None,
@@ -108,7 +120,7 @@ def wanted(spec: NodeSpec, state: NodeState) -> Wanted:
     makers = [name.removeprefix("packages of ") for name in owners if name.startswith("packages of ")]
     other = [name for name in members if _carries(name) not in ("", flavor)]
     return Wanted(
-        os=state.os.id,
+        os="rhel" if manager(state).dnf else state.os.id,
         version=spec.driver.version or "",
         flavor=flavor,
         kernels=tuple(sorted(_kernels(state))),
@@ -206,10 +218,13 @@ def _signed_only(state: NodeState) -> bool:
 
 def _refuse(spec: NodeSpec, state: NodeState, flavor: str) -> None:
     """Raise :class:`NotComparable` if another driver, the GPUs or Secure Boot rule this installation out."""
-    if state.os.id not in ("debian", "ubuntu"):
-        raise NotComparable(
-            f"driver.policy: install supports Debian and Ubuntu, but this is {state.os.name or 'another system'}"
-        )
+    try:
+        refuse_to_install(state)
+    except NotComparable as e:
+        raise NotComparable(f"driver.policy: {e}") from None
+    if not manager(state).dnf and state.os.id not in ("debian", "ubuntu"):
+        name = state.os.name or "another system"
+        raise NotComparable(f"driver.policy: install with apt supports Debian and Ubuntu, but this is {name}")
     found = driver_packages.owners(state)
     if others := [owner for owner in found if not owner.name.startswith("packages")]:
         way = {"NVIDIA's .run installer": "nvidia-uninstall --silent first"}.get(others[0].name, "remove it first")
@@ -257,9 +272,14 @@ def _refuse_flavor(spec: NodeSpec, state: NodeState, flavor: str) -> None:
         )
 
 
-def pin(spec: NodeSpec, state: NodeState) -> ledger.Put:
-    """Return the apt preferences that pin the version."""
-    return ledger.put(state, PIN, resources.document("driver/preferences", version=spec.driver.version))
+def pin(spec: NodeSpec, state: NodeState) -> ledger.Put | None:
+    """Return the file that pins the version for apt, or enables the branch's stream for dnf; None without streams."""
+    want = expected(spec, state)
+    if "driver.pin" in want:
+        return ledger.put(state, PIN, resources.document("driver/preferences", version=spec.driver.version))
+    if stream := want.get("driver.stream"):
+        return ledger.put(state, STREAM, resources.document("driver/stream", stream=stream))
+    return None
 
 
 def nouveau(state: NodeState) -> ledger.Put | None:

@@ -1,8 +1,9 @@
-"""Which packages install a driver, and whether apt would change only those. Pure.
+"""Which packages install a driver, and whether the package manager would change only those. Pure.
 
 The recipes are in data/driver-packages.yaml, dated. All required packages of a recipe must be available in one and the
 same version and revision. Two repositories that publish the same driver differ in the revision, so they are never
-mixed. In its simulation, apt may add packages, and change or remove those of the driver; anything else is refused.
+mixed. In its simulation, the package manager may add packages, and change or remove those of the driver; anything else
+is refused. The scripts translate what dnf prints to the lines of apt.
 Sources: apt-cache(8) madison, apt-get(8) --simulate.
 """
 
@@ -25,6 +26,8 @@ _REMOVE = re.compile(r"(?:Remv|Purg) (\S+)(?: \[([^\]]*)\])?")
 _PREBUILT = re.compile(r"linux-modules-nvidia-(?P<kind>\d+(?:-server)?(?:-open)?)-(?P<suffix>.+)")
 #: Packages that follow the kernel: they have its version, and require the driver's packages in one version.
 _FOLLOWS = re.compile(r"linux-(modules|objects|signatures)-nvidia-")
+#: Tools that follow the driver's version, or may.
+_BESIDE = re.compile(r"nvidia-(modprobe|persistenced|settings|xconfig)")
 #: What a message says of a companion without which the driver is not installed.
 _COMPANIONS = {
     "fabric_manager": "fabric manager {v}, which the GPUs behind NVSwitches need",
@@ -37,6 +40,7 @@ _COMPANIONS = {
 class Wanted:
     """What to install: the driver's full version, the flavor of its module, and the kernels.
 
+    ``os``: as in the recipes; ``rhel`` for every distribution with dnf.
     ``maker``: who built the installed driver; its packages are not replaced by those of another; empty without a
     driver. ``signed``: Secure Boot refuses a module that is built on the node. ``installed``: the driver's packages on
     the node; they get the new version, or are removed if it does not have them. ``replaced``: installed packages for
@@ -62,6 +66,10 @@ class Wanted:
     def branch(self) -> str:
         """The first number of the version."""
         return self.version.partition(".")[0]
+
+    def headers(self, kernel: str) -> str:
+        """Return the package that DKMS needs to build a module for the kernel; dnf's script looks for its provider."""
+        return f"{'kernel-devel' if self.os == 'rhel' else 'linux-headers'}-{kernel}"
 
     @property
     def companions(self) -> tuple[str, ...]:
@@ -129,11 +137,6 @@ def _outdated(recipe: Mapping[str, Any], wanted: Wanted) -> list[str]:
     return [n for n in wanted.prebuilt if kind and (m := _PREBUILT.fullmatch(n)) and m["kind"] != kind]
 
 
-def headers(kernel: str) -> str:
-    """Return the package that DKMS needs to build a module for the kernel."""
-    return f"linux-headers-{kernel}"
-
-
 def names(wanted: Wanted) -> tuple[str, ...]:
     """Return every package whose versions ``choose`` needs."""
     found: dict[str, None] = {}
@@ -143,11 +146,11 @@ def names(wanted: Wanted) -> tuple[str, ...]:
         found |= dict.fromkeys((*_modules(recipe, wanted), *_followers(recipe, wanted)))
     for key in wanted.companions:
         found |= dict.fromkeys(_data(wanted.branch)[key])
-    return (*dict.fromkeys((*found, *wanted.installed)), *(headers(kernel) for kernel in wanted.kernels))
+    return (*dict.fromkeys((*found, *wanted.installed)), *(wanted.headers(kernel) for kernel in wanted.kernels))
 
 
 def available(madison: str) -> Available:
-    """Parse the lines of apt-cache madison, ``NAME | VERSION | ...``, newest version first."""
+    """Parse lines as apt-cache madison prints them, ``NAME | VERSION | ...``, newest version first."""
     found: Available = {}
     for line in madison.splitlines():
         name, _, rest = line.partition("|")
@@ -157,7 +160,7 @@ def available(madison: str) -> Available:
 
 
 def choose(wanted: Wanted, there: Available, built_for: Sequence[str]) -> tuple[str, ...]:
-    """Return apt's arguments: packages to install as NAME=VERSION, and packages to remove as NAME-.
+    """Return what to install as NAME=VERSION, and what to remove as NAME-, as apt takes it.
 
     ``built_for``: kernels whose headers are installed. Raises :class:`ConvergeError` if no recipe is available.
     """
@@ -168,11 +171,12 @@ def choose(wanted: Wanted, there: Available, built_for: Sequence[str]) -> tuple[
         common = [v for v in common if all(v in there.get(name, ()) for name in required)]
         modules, kernels = _modules(recipe, wanted), () if "signed" in recipe else wanted.kernels
         missing = [name for name in modules if name not in there] if common else []
-        missing += [headers(k) for k in kernels if k not in built_for and headers(k) not in there] if common else []
+        headers = [wanted.headers(k) for k in kernels if k not in built_for]
+        missing += [name for name in headers if name not in there] if common else []
         if common and not missing:
             more = [*required, *recipe.get("also", ()), *wanted.installed]
             pins = {name: f"{name}={common[0]}" for name in more if common[0] in there.get(name, ())}
-            pins |= {name: name for name in (*modules, *(headers(k) for k in kernels if k not in built_for))}
+            pins |= {name: name for name in (*modules, *headers)}
             pins |= _following(recipe, wanted, there) | _companions(wanted, there)
             pins |= {n: pin for n, pin in _fitting(wanted.installed, wanted, there).items() if n not in pins}
             old = (*wanted.installed, *wanted.replaced, *_outdated(recipe, wanted))
@@ -216,7 +220,7 @@ def _upstream(version: str) -> str:
 
 
 def judge(simulated: str, wanted: Wanted, packages: Mapping[str, Package]) -> tuple[str, ...]:
-    """Return the packages that apt would remove. Raises :class:`ConvergeError` if it would change other packages.
+    """Return the packages that would be removed. Raises :class:`ConvergeError` if others would be changed, too.
 
     Name and version tell which packages are the driver's, because other tools of NVIDIA have similar names.
     """
@@ -231,13 +235,13 @@ def judge(simulated: str, wanted: Wanted, packages: Mapping[str, Package]) -> tu
         elif new := _INSTALL.match(line):
             if driver_packages.is_named(new[1]) and _upstream(new[3]):
                 becomes[new[1]] = new[3]
-            elif new[2] and not (
-                _FOLLOWS.match(new[1]) or new[1].startswith(("nvidia-modprobe", "nvidia-persistenced"))
-            ):
+            elif new[2] and not (_FOLLOWS.match(new[1]) or _BESIDE.match(new[1])):
                 other.append(f"change {new[1]} to {new[3]}")
     if other:
         more = f" and {len(other) - 4} more" if len(other) > 4 else ""
-        raise ConvergeError(f"apt would also {', '.join(other[:4])}{more}; nothing was changed: do that yourself first")
+        raise ConvergeError(
+            f"the installation would also {', '.join(other[:4])}{more}; nothing was changed: do that yourself first"
+        )
     wrong = [f"{name} {version}" for name, version in sorted(becomes.items()) if _upstream(version) != wanted.version]
     if wrong:
         raise ConvergeError(

@@ -1,0 +1,156 @@
+"""The driver by dnf 4, from stand-ins for NVIDIA's packages (tests/lab/driver_rpm.py); dnf, rpm, modinfo are real."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuready.components.driver.component import FILES
+from gpuready.components.driver.install import STREAM
+from gpuready.contract.package_manager import LOCKS
+from tests.lab import Lab, driver_rpm, signing
+from tests.lab.driver_rpm import BROKEN, KERNEL
+from tests.lab.image import DNF
+from tests.lab.module import install as install_module
+from tests.system.driver_node import asked, summary, waits_for_a_reboot
+from tests.system.harness import Gpuready, Inventories
+from tests.system.host import Host
+
+OLD, NEW = "580.95.05", "580.105.08"
+STREAMS = (f"{OLD}-dkms", f"{NEW}-open")
+FOLDER, REPO = "/srv/driver", "etc/yum.repos.d/cuda-rhel9.repo"
+_DRIVER = "rpm -qa --qf '%{NAME} %{VERSION}\\n' '*nvidia*' | sort"
+_SOURCE = """[cuda-rhel9-x86_64]
+name=cuda
+baseurl=file://{folder}
+enabled=1
+gpgcheck=1
+repo_gpgcheck=1
+gpgkey=file://{folder}/gpgkey
+{more}
+"""
+USER = ("nvidia-driver-cuda", "nvidia-driver-cuda-libs", "nvidia-kmod-common", "nvidia-persistenced")
+OPEN, PROPRIETARY = "kmod-nvidia-open-dkms", "kmod-nvidia-latest-dkms"
+
+
+@pytest.fixture(scope="module")
+def node(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Host]:
+    """The module's machine: a kernel that boots next and for which headers are published."""
+    with lab.machine(DNF) as machine:
+        found = Host(machine, gpuready, inventory)
+        install_module(found, KERNEL)
+        found.run(f"ln -s /usr/src/kernels/{KERNEL} /lib/modules/{KERNEL}/build")
+        yield found
+
+
+def release(node: Host, version: str) -> None:
+    """Rocky's version of the node."""
+    node.run(f"sed -i 's/^VERSION_ID=.*/VERSION_ID=\"{version}\"/' /etc/os-release")
+
+
+def publish(node: Host, folder: Path, modular: bool = False) -> None:
+    """NVIDIA's repository is on the node."""
+    driver_rpm.publish(folder, STREAMS, modular=modular)
+    node.run(f"rm -rf {FOLDER} /var/cache/dnf/cuda-*")
+    node.put(folder, FOLDER)
+    node.run(f"chmod -R a+rX {FOLDER}")
+    source(node)
+
+
+def source(node: Host, more: str = "") -> None:
+    """Write the repository's entry."""
+    (node.root / REPO).write_text(_SOURCE.format(folder=FOLDER, more=more), "utf-8")
+
+
+def installed(node: Host) -> dict[str, str]:
+    """The driver's packages and their versions."""
+    rows = (row.split() for row in node.run(_DRIVER).stdout.splitlines())
+    return {row[0]: row[1] for row in rows}
+
+
+def locks(node: Host) -> set[str]:
+    """What versionlock holds of the driver."""
+    return set(node.run(f"grep nvidia {LOCKS} || true").stdout.split())
+
+
+def held(version: str, *kmod: str) -> set[str]:
+    """The locks of a driver; nvidia-persistenced has none, because the driver requires its version."""
+    return {f"{name}-3:{version}-1.el9.*" for name in (*USER[:3], *kmod)}
+
+
+def remove_driver(node: Host) -> None:
+    """gpuready leaves, and the driver stays; then it goes, too."""
+    before = installed(node)
+    asked(node, "hold").only("driver").remove()
+    assert installed(node) == before
+    assert locks(node) == set() and not [f for f in FILES if (node.root / f[1:]).exists()]
+    node.run("dnf -y remove '*nvidia*' dkms kernel-devel")
+
+
+def test_what_cannot_be_installed_is_found_before_anything_changes(node: Host, tmp_path: Path) -> None:
+    release(node, "10.1")
+    publish(node, tmp_path / "plain")
+    wanted = asked(node, "install", version=NEW, flavor="open").only("driver")
+    source(node, more="excludepkgs=kernel-devel")
+    wanted.fails(f"there is no kernel-devel-{KERNEL}", "nothing was changed")
+    source(node)
+    node.run("mount -t tmpfs -o size=50m none /var/cache")
+    wanted.fails("/var/cache has", "500 MiB are needed; nothing was changed")
+    node.run("umount /var/cache")
+    node.put(signing.public("other"), f"{FOLDER}/gpgkey")
+    wanted.fails("the packages cannot be fetched", "nothing was changed")  # the metadata is not fetched again
+    node.run("rm -r /var/cache/dnf/cuda-*")
+    wanted.fails("the repositories cannot be read")
+    assert installed(node) == {} and locks(node) == set()
+    assert not [f for f in FILES if (node.root / f[1:]).exists()]
+
+    node.put(signing.public("lab"), f"{FOLDER}/gpgkey")
+    node.run(f"touch {BROKEN}")
+    wanted.fails(f"the nvidia module for {KERNEL} is not there: DKMS make.log: Bad return status")
+    node.run(f"rm {BROKEN}")
+    remove_driver(node)
+
+
+def test_plain_packages_are_installed_held_and_moved(node: Host, tmp_path: Path) -> None:
+    release(node, "10.1")
+    publish(node, tmp_path / "plain")
+    wanted, newer, none = (
+        asked(node, "install", version=version, flavor=flavor).only("driver")
+        for version, flavor in ((OLD, "proprietary"), (NEW, "open"), ("595.1.1", "open"))
+    )
+    none.fails("driver 595.1.1 (open) is not available", f"the repositories have {NEW}, {OLD}")
+    assert wanted.apply().changed() == {"driver"}
+    assert installed(node) == dict.fromkeys((*USER, PROPRIETARY), OLD)
+    assert locks(node) == held(OLD, PROPRIETARY)
+    wanted.settled()
+    assert f"{KERNEL} has nvidia {OLD}" in summary(wanted.verify(code=None), "driver.nextboot")
+    assert "Nothing to do" in node.run("dnf -y upgrade").stdout, "neither does dnf-automatic move it"
+
+    assert newer.apply().changed() == {"driver"}
+    assert installed(node) == dict.fromkeys((*USER, OPEN), NEW)
+    assert locks(node) == held(NEW, OPEN), "a package that went has no lock"
+    waits_for_a_reboot(node, newer)
+    remove_driver(node)
+
+
+def test_the_stream_of_the_branch_is_enabled_and_comes_back(node: Host, tmp_path: Path) -> None:
+    release(node, "9.6")
+    publish(node, tmp_path / "modular", modular=True)
+    node.run("dnf -y module enable nvidia-driver:580-dkms; dnf -y install cuda-drivers")
+    node.run("dnf versionlock add nvidia-driver-cuda")  # somebody's own lock
+    before = (node.root / STREAM[1:]).read_text("utf-8")
+    wanted = asked(node, "install", version=NEW, flavor="open").only("driver")
+    assert wanted.plan().diff("driver") == {
+        "driver.version": (OLD, NEW),
+        "driver.module": ("proprietary", "open"),
+        "driver.stream": ("580-dkms", "580-open"),
+        "driver.nouveau": (None, "kept away"),
+    }
+    assert wanted.apply().changed() == {"driver"}
+    assert installed(node) == dict.fromkeys((*USER, OPEN), NEW)
+    assert locks(node) == held(NEW, OPEN)
+    assert "580-open [e]" in node.run("dnf -q module list --enabled nvidia-driver").stdout
+
+    asked(node, "hold").only("driver").remove()
+    assert (node.root / STREAM[1:]).read_text("utf-8") == before
+    assert locks(node) == {f"nvidia-driver-cuda-3:{NEW}-1.el9.*"}
