@@ -10,6 +10,7 @@ from gpuready.base.host_list import hostlist
 from gpuready.base.part import OPTIONAL, Count, Part
 from gpuready.fabric.collective import Measured, Search, size_text
 from gpuready.fabric.commands import TESTS, Test
+from gpuready.fabric.named import Named
 from gpuready.fabric.run import FabricRun
 from gpuready.fabric.verdict import Finding
 from gpuready.result.findings import Suite, judged
@@ -84,6 +85,8 @@ class Fabric(Part):
     """fabric --tests collective: the figures by size, over all hosts; absent: there are none."""
     search: Search | None = field(default=None, metadata=OPTIONAL)
     """fabric --tests collective: the search for the host that is bad; absent: there was none."""
+    named: tuple[Named, ...] | None = field(default=None, metadata=OPTIONAL)
+    """The ports that all bad links share; absent: none is singled out."""
 
     @classmethod
     def of(cls, found: FabricRun) -> Fabric:
@@ -98,6 +101,7 @@ class Fabric(Part):
             tuple(NotAttempted(*pair) for pair in found.not_attempted),
             found.measured or None,
             found.search,
+            found.named or None,
         )
 
     @property
@@ -143,6 +147,10 @@ class FabricPart(VerbPart):
                     seconds=each.seconds,
                 )
                 for each in of.findings
+            ]
+            cases += [
+                judged("fabric.named", f"{each.test}: {each}", each, counted=each.status == "fail")
+                for each in of.named or ()
             ]
             yield Suite("fabric", sum(each.seconds for each in of.findings), cases)
 
@@ -206,9 +214,12 @@ def _headline(run: Run, of: Fabric) -> str:
 
 
 def _blocks(run: Run, of: Fabric, paint: Painter) -> Iterator[list[str]]:
-    """Matrices, then what is wrong, each with its fix, then what was not tested."""
+    """Matrices, then the port at fault and what is wrong, each with its fix, then what was not tested."""
     for matrix in _matrices(run, of):
         yield list(_matrix(matrix, paint) if len(matrix.hosts) <= _MOST else _extremes(matrix))
+    for one in of.named or ():
+        said = f"{paint(_STYLES[one.status], 'NAMED')}  {paint('bold', one.test)}  {one}: {one.summary}"
+        yield [said, *labelled("fix", one.remedy, "  ")]
     told: dict[tuple[str, str, str, str], list[Finding]] = {}
     alone = [each for each in of.findings if TESTS[each.test].itself]
     good = sum(each.status == "pass" for each in alone)
