@@ -238,3 +238,5 @@ def test_every_output_names_the_port_that_the_bad_links_share() -> None:
     assert [each.get("message") for each in case.findall("failure")] == [sentence]
     assert sentence in render(made, code, "html").replace("&gt;", ">")
     assert code == 3 and "named" not in json.loads(text("json"))["fabric"]
+    made.choice = "-i hosts.yaml"
+    assert "again:" not in render(made, code, "human")  # one host alone has no pair

@@ -1,7 +1,8 @@
-"""Name the port that all bad links of a test share. Pure.
+"""Name the port that the bad links of a test share. Pure.
 
-A port is named if all its links are bad, if they lead to two or more hosts that have good links, and if no other link
-is bad. So the proof is in the links of the others: a bad path, a bad uplink between racks or a bad pair names no port.
+A port is named if all its links are bad, and lead to two or more hosts that have good links. So the proof is in the
+links of the others: a bad path, a bad uplink between racks or a bad pair names no port. If few other links are bad, too
+(a second fault), the port needs links to three such hosts, and the result counts the others.
 If each direction has a test of its own, a port can be bad in one of them only.
 
 Bad links are those that fail or warn. If they name no port, for example since a software device has no limit, a test of
@@ -21,12 +22,14 @@ from gpuready.network.links import End
 
 #: The figures of slow links are at least this many times lower than those of the others.
 _GAP = 2.0
+#: Beside a named port, at least this many links are good for one that is bad.
+_GOOD = 3
 _DIRECTIONS = ("from", "to", "both")
 
 
 @dataclass(frozen=True)
 class Named(Part):
-    """fabric: the port that all bad links of a test share, or the host if they are those of all its ports."""
+    """fabric: the port whose links are all bad in a test, or the host if those of all its ports are."""
 
     test: Annotated[str, OneOf(tuple(TESTS))]
     """The test."""
@@ -103,18 +106,16 @@ def _port(end: End, direction: str) -> _Port:
 
 
 def _shared(links: Sequence[_Link]) -> list[_Port]:
-    """Return the ports that share all bad links; none if these do not single them out."""
+    """Return the ports that share the bad links; none if these do not single them out."""
     of: dict[_Port, list[tuple[_Port, bool]]] = {}
     for _, (client, server), bad in links:
         of.setdefault(client, []).append((server, bad))
         of.setdefault(server, []).append((client, bad))
     suspects = {port for port, its in of.items() if all(bad for _, bad in its)}
-    found = [
-        port
-        for port in of
-        if port in suspects and len({other.host for other, _ in of[port] if other not in suspects}) > 1
-    ]
-    if any(bad and not set(ports) & set(found) for _, ports, bad in links):
+    partners = {port: {other.host for other, _ in of[port] if other not in suspects} for port in of if port in suspects}
+    found = [port for port, hosts in partners.items() if len(hosts) > 1]
+    rest = [bad for _, ports, bad in links if not set(ports) & set(found)]
+    if any(rest) and (len(rest) < (_GOOD + 1) * sum(rest) or any(len(partners[port]) < 3 for port in found)):
         return []
     if 2 * len({port.host for port in found}) >= len({port.host for port in of}):
         return []
@@ -145,12 +146,17 @@ def _named(port: _Port, ports: Sequence[_Port], links: Sequence[_Link]) -> Named
             for each in both
         )
     ]  # fmt: skip
-    others = [finding for finding, both, _ in links if not set(both) & set(ports)]
+    others = [(finding, bad) for finding, both, bad in links if not set(both) & set(ports)]
+    good = [finding for finding, bad in others if not bad]
     failed = [each for each in mine if each.status == "fail"]
     how = "fail" if len(failed) == len(mine) else "fail or are slow" if failed else "are slow"
     way = {"from": " from it", "to": " to it", "both": " of it"}[port.direction]
-    rest = f"the {len(others)} links without it are good" if len(others) > 1 else "the only link without it is good"
-    summary = f"{len(mine)} of {len(mine)} links{way} {how}{_figures(mine)}; {rest}{_figures(others)}"
+    rest = "the only link without it is good"
+    if len(good) < len(others):
+        rest = f"of the {len(others)} links without it, {len(good)} are good"
+    elif len(good) > 1:
+        rest = f"the {len(good)} links without it are good"
+    summary = f"{len(mine)} of {len(mine)} links{way} {how}{_figures(mine)}; {rest}{_figures(good)}"
     remedy = "look at this port, its cable and its switch port" if port.device else "look at what its ports share"
     if not mine[0].client.over_tcp:
         remedy += f"; without cables: gpuready fabric --limit {port.host} --tests loopback"

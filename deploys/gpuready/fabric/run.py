@@ -60,7 +60,7 @@ class FabricRun:
     met: set[str] = field(default_factory=set)
     """The hosts with at least one pair of which both hosts were there."""
     named: tuple[Named, ...] = ()
-    """The ports that all bad links share."""
+    """The ports that the bad links share."""
     measured: tuple[Measured, ...] = ()
     """The collectives by size, over all hosts."""
     search: Search | None = None

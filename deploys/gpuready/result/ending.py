@@ -99,7 +99,7 @@ def next_lines(run: Run) -> list[str]:
     following = _following(run) if run.part.of_spec else ""  # a dry run of rdma attach is of no spec
     limits = limit_options(run.limit)
     found = [f"next:    gpuready {following} {run.choice}{limits}"] if following else []
-    if bad and len(bad) < len(run.hosts):
+    if run.part.least <= len(bad) < len(run.hosts):
         instead = f" instead of{limits}" if limits else ""
         found.append(f"again:   --limit {shlex.quote(hostlist(bad, whole=True))}{instead}")
     return [line for line in found if mask_text(line) == line]  # one with a mask in it cannot be copied

@@ -86,7 +86,7 @@ class Fabric(Part):
     search: Search | None = field(default=None, metadata=OPTIONAL)
     """fabric --tests collective: the search for the host that is bad; absent: there was none."""
     named: tuple[Named, ...] | None = field(default=None, metadata=OPTIONAL)
-    """The ports that all bad links share; absent: none is singled out."""
+    """The ports that the bad links share; absent: none is singled out."""
 
     @classmethod
     def of(cls, found: FabricRun) -> Fabric:
@@ -167,6 +167,7 @@ PART = FabricPart(
     formats=MATRIX_FORMATS,
     title="Fabric",
     own_verdicts=True,
+    least=2,
 )
 
 
