@@ -2,9 +2,9 @@
 
 import itertools
 import json
+import shlex
 import signal
 import subprocess
-import shlex
 import sys
 import types
 from collections.abc import Callable

@@ -185,3 +185,11 @@ def test_ports_that_are_paired_have_one_mtu() -> None:
             ports = judge_host(run, host, NodeSpec(), date(2026, 11, 1))[0].verdict
             assert ports.status == status
             assert ("n1 mlx5_0:1 9000, n2 mlx5_0:1 1500" in ports.summary) == (status == "warn")
+
+
+def test_wrong_data_is_called_that() -> None:
+    """What rping of rdma-core 56 prints if the other end changes a byte."""
+    text = "data mismatch!\nrping client failed: -1\n"
+    finding = judged("rping", said(text, rc=(0, 255)))
+    assert finding.status == "fail" and "data mismatch!" in finding.summary
+    assert finding.remedy.startswith("data was corrupted")

@@ -15,7 +15,7 @@ def _parser() -> argparse.ArgumentParser:
     up = verbs.add_parser("up", help="start machines and return when they are ready")
     up.add_argument("--count", type=int, default=1)
     up.add_argument("--distro", choices=DISTROS, default="debian13")
-    up.add_argument("--vm", action="store_true", help="virtual machines (QEMU): one, or two joined by a private wire")
+    up.add_argument("--vm", action="store_true", help="virtual machines (QEMU), joined by a private wire")
     up.add_argument("--name", default="lab", metavar="PREFIX", help="machines are PREFIX1, PREFIX2, ...")
     listing = verbs.add_parser("inventory", help="print an inventory of this checkout's machines that gpuready takes")
     listing.add_argument("--plain", action="store_true", help="hosts and ssh only, no gpuready settings")

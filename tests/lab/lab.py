@@ -117,7 +117,7 @@ class Lab:
         return made
 
     def create_vm(self, name: str, distro: str = "debian13", owner: int = 0, place: int = 1, peer: str = "") -> VM:
-        """A virtual machine with a pristine disk, not yet started; `place` on the wire (1 or 2) beside the peer."""
+        """A virtual machine with a pristine disk, not yet started; at this `place` of the wire that the peer is on."""
         disks = str(self._disk(distro))
         made = VM(self._register(Record(name, distro, 0, disks, "", owner, "vm", place, peer)))
         self._make(made)
@@ -162,26 +162,24 @@ class Lab:
 
     @contextmanager
     def vms(self, count: int, distro: str = "debian13") -> Iterator[tuple[VM, ...]]:
-        """One or two virtual machines, up, two of them joined by the private wire (eth1); gone when the block ends.
+        """Virtual machines, up, joined by the private wire (eth1); gone when the block ends.
 
         One such block at a time on this host: others wait, because without KVM each VM wants a core.
         """
-        _both_ends(count)
         self.prepare_vms([distro])
         with cache.locked(run_root() / "vm.lock"):
-            made = self._pair(count, distro, [_fresh_name() for _ in range(count)], os.getpid())
+            made = self._wired(distro, [_fresh_name() for _ in range(count)], os.getpid())
             try:
                 self._start(made)
                 yield tuple(made)
             finally:
                 self._remove(made)
 
-    def _pair(self, count: int, distro: str, names: Sequence[str], owner: int) -> list[VM]:
-        peers = [*reversed(names)] if count == 2 else [""]
+    def _wired(self, distro: str, names: Sequence[str], owner: int) -> list[VM]:
         made: list[VM] = []
         try:
-            for place, (name, peer) in enumerate(zip(names, peers, strict=True), 1):
-                made.append(self.create_vm(name, distro, owner, place, peer))
+            for place, name in enumerate(names, 1):
+                made.append(self.create_vm(name, distro, owner, place, names[0] if place > 1 else ""))
         except BaseException:
             self._remove(made)
             raise
@@ -192,9 +190,8 @@ class Lab:
             list(pool.map(lambda each: each.start(), made))
 
     def up_vms(self, count: int = 1, distro: str = "debian13", prefix: str = "lab") -> list[VM]:
-        """One or two virtual machines that outlive this process, until down()."""
-        _both_ends(count)
-        made = self._pair(count, distro, self._names(prefix, count), 0)
+        """Virtual machines on one wire that outlive this process, until down()."""
+        made = self._wired(distro, self._names(prefix, count), 0)
         self._start(made)
         return made
 
@@ -294,11 +291,6 @@ def ours(machines: Sequence[Node]) -> list[Node]:
 def _fresh_name() -> str:
     """A name that no other test run can have taken; it is a host name, too."""
     return f"t{os.getpid()}-{uuid.uuid4().hex[:6]}"
-
-
-def _both_ends(count: int) -> None:
-    if count not in (1, 2):
-        raise LabError(f"{count} virtual machines: the wire has two ends, so 1 or 2 at once")
 
 
 def _alive(pid: int) -> bool:

@@ -13,16 +13,15 @@ from pathlib import Path
 from tests.lab.host import LabError, run_root, sh
 
 POOL = IPv4Network("198.18.0.0/15")
+WIRE = IPv4Network("10.77.0.0/24")
 SERVER = "198.19.255.254"
 LAST = (POOL.num_addresses // 4) - 2  # the last /30 is the server's
 _LABEL = "lo:gpuready-lab"
-# Forwarding; room for many systemds: they all count as one user's against the kernel's default of 128 instances; and
-# for the packets between two virtual machines, of which a datagram socket holds 10 by default.
+# Forwarding; and room for many systemds: they all count as one user's against the kernel's default of 128 instances.
 _SYSCTLS = {
     "net/ipv4/ip_forward": 1,
     "fs/inotify/max_user_instances": 8192,
     "fs/inotify/max_user_watches": 524_288,
-    "net/unix/max_dgram_qlen": 512,
 }
 _OURS = ("-m", "comment", "--comment", "gpuready-lab")
 _RULES = (
@@ -30,6 +29,7 @@ _RULES = (
     # A host with Docker drops what it forwards, one with a firewall what it receives.
     ("filter", "FORWARD", ("-s", str(POOL), *_OURS, "-j", "ACCEPT")),
     ("filter", "FORWARD", ("-d", str(POOL), *_OURS, "-j", "ACCEPT")),
+    ("filter", "FORWARD", ("-s", str(WIRE), "-d", str(WIRE), *_OURS, "-j", "ACCEPT")),  # br_netfilter asks it, too
     ("filter", "INPUT", ("-s", str(POOL), "-d", SERVER, *_OURS, "-j", "ACCEPT")),
 )
 
@@ -50,8 +50,13 @@ def link(index: int) -> str:
 
 
 def wire(place: int) -> str:
-    """The address of a virtual machine on the private wire between two of them."""
-    return f"10.77.0.{place}"
+    """The address of a virtual machine on the private wire that joins several of them."""
+    return str(WIRE[place])
+
+
+def plug(index: int) -> str:
+    """The host's end of a virtual machine's link to its wire (15 characters at most)."""
+    return f"{link(index)}w"
 
 
 def mac(index: int, interface: int) -> str:
@@ -144,22 +149,29 @@ def attach(name: str, index: int) -> None:
     )
 
 
-def attach_tap(index: int) -> None:
-    """Make the host's interface to a virtual machine, which QEMU takes; there is no namespace."""
-    if Path("/sys/class/net", link(index)).exists():
+def attach_taps(index: int, first: int) -> None:
+    """Make the host's interfaces to a virtual machine, which QEMU takes; there is no namespace.
+
+    The wire is a bridge, without the host. It has the number of the virtual machine that is ``first`` on it.
+    """
+    if _there(link(index)):
         return
-    sh("ip", "tuntap", "add", "dev", link(index), "mode", "tap")
+    for name in (link(index), plug(index)):
+        sh("ip", "tuntap", "add", "dev", name, "mode", "tap")
     sh("ip", "-batch", "-", stdin=f"address add {gateway(index)}/30 dev {link(index)}\nlink set {link(index)} up\n")
+    bridge = f"{link(first)}b"
+    if not _there(bridge):
+        sh("ip", "link", "add", bridge, "type", "bridge", "mcast_snooping", "0")
+    sh("ip", "-batch", "-", stdin=f"link set {plug(index)} master {bridge} up\nlink set {bridge} up\n")
 
 
 def detach(name: str, index: int) -> None:
-    """Remove the link and the namespace, whichever of them is there."""
-    if Path("/sys/class/net", link(index)).exists():
-        try:
-            sh("ip", "link", "del", link(index))
-        except LabError:  # another worker was quicker to clear up after a run that was cut
-            if Path("/sys/class/net", link(index)).exists():
-                raise
+    """Remove the links, a bridge that joins no others, and the namespace, whichever of them is there."""
+    bridge = Path("/sys/class/net", plug(index), "master").resolve()
+    for name in (link(index), plug(index)):
+        _remove_link(name)
+    if (bridge / "brif").exists() and not any((bridge / "brif").iterdir()):
+        _remove_link(bridge.name)
     space = namespace(name)
     if space.exists():
         try:
@@ -167,3 +179,16 @@ def detach(name: str, index: int) -> None:
         except LabError:
             # Left half-made by an interrupted `ip netns add`: a plain file that nothing is mounted on.
             space.unlink(missing_ok=True)
+
+
+def _there(name: str) -> bool:
+    return Path("/sys/class/net", name).exists()
+
+
+def _remove_link(name: str) -> None:
+    if _there(name):
+        try:
+            sh("ip", "link", "del", name)
+        except LabError:  # another worker was quicker to clear up after a run that was cut
+            if _there(name):
+                raise

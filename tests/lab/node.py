@@ -22,7 +22,7 @@ class Record:
     """What is remembered of a node; `owner` is the pid of the test run it belongs to, 0 for `up`.
 
     `image` is what its disk starts as: a root directory, or a VM's disk. `kind` says which of the two runs it, `wire`
-    is a VM's place on the private wire (1 or 2), and `peer` the name of the VM at the other end, if there is one.
+    is a VM's place on the private wire (from 1), and `peer` the name of the VM at the first place, if it is another.
     """
 
     name: str

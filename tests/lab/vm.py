@@ -1,7 +1,7 @@
 """One virtual machine: a kernel of its own, which reboots, loads modules and has RDMA devices (soft RoCE).
 
 The ways in are a machine's: the same address, keys, users and inventory. What differs: the disk cannot be reached from
-the host, put() goes through ssh; and there is a second interface, eth1, on a private wire to one other VM.
+the host, put() goes through ssh; and there is a second interface, eth1, on a private wire to other VMs.
 """
 
 import os
@@ -10,9 +10,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.lab import access, disk, network, qemu, scale
+from tests.lab import access, disk, network, node, qemu, scale
 from tests.lab.host import LabError, sh
-from tests.lab.node import Node, Record, home
+from tests.lab.node import Node, Record
 from tests.lab.processes import wait_gone
 
 _BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
@@ -43,7 +43,8 @@ class VM(Node):
             names = [path.relative_to(tree) for path in tree.rglob("*") if path.is_file() or path.name == ".ssh"]
             listed = "".join(f"{name}\n" for name in sorted(names))
             sh("tar", "-c", "-C", tree, "--no-recursion", "-T", "-", "-f", self._identity, stdin=listed)
-        network.attach_tap(self.record.index)
+        first = node.load(self.record.peer).index if self.record.peer else self.record.index
+        network.attach_taps(self.record.index, first)
 
     @property
     def disk(self) -> Path:
@@ -68,8 +69,6 @@ class VM(Node):
         self.wait(docker)
 
     def _devices(self) -> list[str]:
-        peer = home(self.record.peer or f"{self.name}-none") / "wire"
-        wire = f"local.type=unix,local.path={self.home}/wire,remote.type=unix,remote.path={peer}"
         serial = f"file,id=console,path={self._log},append=on"
         return [
             *("-chardev", serial, "-serial", "chardev:console", "-device", "virtio-rng-pci"),
@@ -80,8 +79,7 @@ class VM(Node):
             *("-device", "virtio-blk-pci,drive=identity"),
             *("-netdev", f"tap,id=lan,ifname={network.link(self.record.index)},script=no,downscript=no"),
             *("-device", f"virtio-net-pci,netdev=lan,romfile=,mac={network.mac(self.record.index, 0)}"),
-            # By datagrams, so that either end may come, go and come back.
-            *("-netdev", f"dgram,id=wire,{wire}"),
+            *("-netdev", f"tap,id=wire,ifname={network.plug(self.record.index)},script=no,downscript=no"),
             *("-device", f"virtio-net-pci,netdev=wire,romfile=,mac={network.mac(self.record.index, 1)}"),
         ]
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from gpuready.fabric.checks import CHECKS, judge_host
 from gpuready.fabric.collective import Measured, Search, Tried
 from gpuready.fabric.commands import TESTS
+from gpuready.fabric.named import named
 from gpuready.fabric.run import FabricRun, Wanted
 from gpuready.fabric.schedule import Pairing
 from gpuready.model.spec import NodeSpec
@@ -215,3 +216,28 @@ def test_collectives_are_a_table_curves_and_the_search_in_words() -> None:
     assert len(list(picture.iter(f"{space}polyline"))) == 2 and len(titles) == 4
     assert titles[0] == "all_reduce of 1 MiB: 76.67 GB/s"
     assert "polyline" in render(made, 0, "html")
+
+
+def test_every_output_names_the_port_that_the_bad_links_share() -> None:
+    found = FabricRun(Wanted(Pairing("all"), ("write_bw",), 5), rounds=3)
+    pairs = [("n1", "n2"), ("n2", "n1"), ("n1", "n3"), ("n3", "n1"), ("n2", "n3"), ("n3", "n2")]
+    found.findings = [
+        finding("write_bw", a, b, *(("fail", 41.2, 85.0) if "n3" in (a, b) else ("pass", 92.4, 85.0))) for a, b in pairs
+    ]
+    found.named = named(found.findings)
+    made = run(found)
+    code = exit_code(made)
+    sentence = "4 of 4 links of it fail (41.2 Gbit/s); the 2 links without it are good (92.4 Gbit/s)"
+    human = render(made, code, "human")
+    assert f"NAMED  write_bw  n3 mlx5_0:1: {sentence}\n  fix:     look at this port, its cable" in human
+    document = json.loads(render(made, code, "json"))
+    VALIDATOR.validate(document)
+    (one,) = document["fabric"]["named"]
+    assert (one["host"], one["device"], one["direction"], one["summary"]) == ("n3", "mlx5_0", "both", sentence)
+    (case,) = ET.fromstring(render(made, code, "junit")).findall(".//testcase[@classname='fabric.named']")
+    assert case.get("name") == "write_bw: n3 mlx5_0:1"
+    assert [each.get("message") for each in case.findall("failure")] == [sentence]
+    assert sentence in render(made, code, "html").replace("&gt;", ">")
+    assert code == 3 and "named" not in json.loads(text("json"))["fabric"]
+    made.choice = "-i hosts.yaml"
+    assert "again:" not in render(made, code, "human")  # one host alone has no pair

@@ -14,6 +14,7 @@ from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 
 if TYPE_CHECKING:  # the texts of the checks are in the catalogue of every verb
+    from gpuready.fabric.named import Named
     from gpuready.fabric.run import FabricRun
     from gpuready.fabric.verdict import Finding
 
@@ -62,9 +63,9 @@ WRITE_BW = _check(
     "Packets below 4096 bytes (active_mtu) are a warning: RoCE needs an interface MTU of 4200 or more for them.",
     confirm="ib_write_bw -d DEV -i PORT -x GID -F --report_gbits -D 5, the same with SERVER at the other end; "
     "the port's counters before and after",
-    fix="Compare rows and columns of the matrix: a slow row or column points to a host's port, a single slow cell to a "
-    "path. Then check ethtool -S and the port's hw_counters for retransmissions, lspci -vv for LnkSta, ibv_devinfo "
-    "for active_mtu.",
+    fix="Start with the port that the result names. If it names none, compare rows and columns of the matrix: a single "
+    "slow cell points to a path. Then check ethtool -S and the port's hw_counters for retransmissions, lspci -vv for "
+    "LnkSta, ibv_devinfo for active_mtu.",
 )
 READ_LAT = _check(
     "read_lat",
@@ -116,8 +117,8 @@ TCP_BW = _check(
     cause="iperf3 with eight streams moves less than verify.thresholds.tcp_bw of the interface's speed (a warning), "
     "moves nothing, or its bytes went through another interface.",
     confirm="iperf3 -s -B ADDRESS, and on the other host iperf3 -c ADDRESS -P 8 -t 5",
-    fix="Compare rows and columns of the matrix: a slow row or column points to a host. Check other load, the MTU, the "
-    "switch port's speed, and the limit of the cloud's instance.",
+    fix="Start with the host that the result names, or compare rows and columns of the matrix. Check other load, the "
+    "MTU, the switch port's speed, and the limit of the cloud's instance.",
     after=("fabric.ports", "fabric.tcp_connect"),
 )
 LOOPBACK = _check(
@@ -162,13 +163,16 @@ CHECKS = (PORTS, *TESTS.values())
 
 
 def judge_host(fabric: FabricRun, host: str, spec: NodeSpec, today: date) -> list[Judged]:
-    """Judge this host's part of the run. A pair that fails counts for both hosts."""
+    """Judge this host's part of the run. A pair that fails counts for both hosts, unless a port of one is named."""
     verdicts = {PORTS: _ports(fabric, host)}
     if not fabric.wanted.of_several or (fabric.wanted.without_pairs and verdicts[PORTS].status == "pass"):
         del verdicts[PORTS]  # no port was paired
     ran = [each.test for each in fabric.findings if each.client.host == host]  # also after a search
     for name in dict.fromkeys((*fabric.wanted.tests, *ran)):
-        verdicts[TESTS[name]] = _test([each for each in fabric.touching(host, name) if not each.blocked])
+        mine = [each for each in fabric.touching(host, name) if not each.blocked]
+        own = [each for each in fabric.named if (each.test, each.host) == (name, host)]
+        others = [each for each in fabric.named if each.test == name and not own]
+        verdicts[TESTS[name]] = _test(mine, own, others)
     return [Judged(check, waived(check, spec, host, today, verdict)) for check, verdict in verdicts.items()]
 
 
@@ -192,20 +196,27 @@ def _ports(fabric: FabricRun, host: str) -> Verdict:
     return passed("every port was paired with a port of the other host")
 
 
-def _test(found: Sequence[Finding]) -> Verdict:
-    ran = [each for each in found if each.status != "skip"]
+def _test(found: Sequence[Finding], own: Sequence[Named] = (), others: Sequence[Named] = ()) -> Verdict:
+    """Judge a test. ``own``: the ports of this host that are named; ``others``: those of other hosts."""
+    skipped = [each for each in found if each.status == "skip"]
+    theirs = [each for each in found if each.status != "pass" and any(port.explains(each) for port in others)]
+    ran = [each for each in found if each not in skipped and each not in theirs]
     if not ran:
         return skip("; ".join(dict.fromkeys(each.summary for each in found)) or "see fabric.ports")
     failed, unproven = ([each for each in ran if each.status == status] for status in ("fail", "unknown"))
     lines = [f"{each}: {each.summary}" for each in (*failed, *unproven)]
+    reasons = [f"{each}: {each.summary}" for each in own]
     evidence = "\n".join(each.proof for each in (*failed, *unproven) if each.proof)
-    summary = f"{len(lines)} of {len(ran)} failed or are unproven: {'; '.join(lines)}"
+    summary = f"{len(lines)} of {len(ran)} failed or are unproven: {'; '.join((*reasons, *lines))}"
     remedies = "; ".join(dict.fromkeys(each.remedy for each in failed or unproven if each.remedy))
     if failed:
         return Verdict("fail", summary, evidence, remedies)
     if unproven:
         return unknown(summary, remedies)
     if slow := [each for each in ran if each.status == "warn"]:
-        told = "; ".join(f"{each}: {each.summary}" for each in slow)
+        told = "; ".join((*reasons, *(f"{each}: {each.summary}" for each in slow)))
         return warn(f"{len(slow)} of {len(ran)} are slow: {told}", slow[0].remedy)
-    return passed(f"{len(ran)} passed, {len(found) - len(ran)} skipped")
+    if own:
+        return warn("; ".join(reasons), own[0].remedy)
+    elsewhere = f"; {len(theirs)} left out, where the fault is at {', '.join(map(str, others))}" if theirs else ""
+    return passed(f"{len(ran)} passed, {len(skipped)} skipped{elsewhere}")

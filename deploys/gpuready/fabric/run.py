@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from gpuready.fabric.collective import Measured, Search
 from gpuready.fabric.commands import TESTS
+from gpuready.fabric.named import Named
 from gpuready.fabric.schedule import Pairing
 from gpuready.fabric.verdict import Answer, Finding
 from gpuready.network.links import Unpaired
@@ -58,6 +59,8 @@ class FabricRun:
     """Pairs that were not tested, and why: (server, client, reason)."""
     met: set[str] = field(default_factory=set)
     """The hosts with at least one pair of which both hosts were there."""
+    named: tuple[Named, ...] = ()
+    """The ports that the bad links share."""
     measured: tuple[Measured, ...] = ()
     """The collectives by size, over all hosts."""
     search: Search | None = None

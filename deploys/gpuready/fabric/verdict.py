@@ -29,6 +29,7 @@ _MEANINGS = (
     (r"status 12|RETRY_EXC|[Rr]etry|Completion with error|UNREACHABLE, error|no answer within",
      "RDMA packets are lost, but TCP works: check UDP port 4791 (RoCE v2), MTU, flow control and cable"),
     (r"modify (a )?QP|RTR|GID types|Invalid argument", "the two ends differ in GID or MTU: see gpuready nccl"),
+    (r"data mismatch", "data was corrupted: compare the other pairs of both hosts; gpuready verify --level stress"),
     (r"REJECTED", "the server had stopped, or another one answered: check for a second test on that host"),
     (r"No such device|not found|state is Down", "the RDMA device disappeared or its port went down after the probe"),
 )  # fmt: skip

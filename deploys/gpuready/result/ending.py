@@ -45,7 +45,7 @@ def next_lines(run: Run) -> list[str]:
     limits = limit_options(run.limit)
     allowed = f" {run.permission}" if run.permission and following in ("apply", "remove") else ""
     found = [f"next:    gpuready {following} {run.choice}{limits}{allowed}"] if following else []
-    if bad and len(bad) < len(run.hosts):
+    if run.part.least <= len(bad) < len(run.hosts):
         instead = f" instead of{limits}" if limits else ""
         found.append(f"again:   --limit {shlex.quote(hostlist(bad, whole=True))}{instead}")
     return [line for line in found if mask_text(line) == line]  # one with a mask in it cannot be copied

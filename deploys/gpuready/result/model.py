@@ -503,6 +503,8 @@ class VerbPart:
     """Changes follow the spec. False: they follow the command line, and no level is reached."""
     own_verdicts: bool = False
     """The blocks show the verdicts of checks."""
+    least: int = 1
+    """The hosts that a run needs to find the same again."""
     compares: Mapping[str, str] = field(default_factory=dict)
     """The kinds of :meth:`changes`, each with its heading."""
 

@@ -37,4 +37,5 @@ def fabric_of(found: FabricRun) -> Fabric:
         tuple(NotAttempted(*pair) for pair in found.not_attempted),
         found.measured or None,
         found.search,
+        found.named or None,
     )

@@ -10,6 +10,7 @@ from gpuready.base.host_list import hostlist
 from gpuready.base.part import OPTIONAL, Count, Part
 from gpuready.fabric.collective import Measured, Search, size_text
 from gpuready.fabric.commands import TESTS, Test
+from gpuready.fabric.named import Named
 from gpuready.fabric.verdict import Finding
 from gpuready.result.cases import Suite, case_of
 from gpuready.result.formats import MATRIX_FORMATS
@@ -83,6 +84,8 @@ class Fabric(Part):
     """fabric --tests collective: the figures by size, over all hosts; absent: there are none."""
     search: Search | None = field(default=None, metadata=OPTIONAL)
     """fabric --tests collective: the search for the host that is bad; absent: there was none."""
+    named: tuple[Named, ...] | None = field(default=None, metadata=OPTIONAL)
+    """The ports that the bad links share; absent: none is singled out."""
 
     @property
     def without_pairs(self) -> str:
@@ -128,6 +131,10 @@ class FabricPart(VerbPart):
                 )
                 for each in of.findings
             ]
+            cases += [
+                case_of("fabric.named", f"{each.test}: {each}", each, counted=each.status == "fail")
+                for each in of.named or ()
+            ]
             yield Suite("fabric", sum(each.seconds for each in of.findings), cases)
 
     def picture(self, run: Run) -> str:
@@ -143,6 +150,7 @@ PART = FabricPart(
     formats=MATRIX_FORMATS,
     title="Fabric",
     own_verdicts=True,
+    least=2,
 )
 
 
@@ -190,9 +198,12 @@ def _headline(run: Run, of: Fabric) -> str:
 
 
 def _blocks(run: Run, of: Fabric, paint: Painter) -> Iterator[list[str]]:
-    """Matrices, then what is wrong, each with its fix, then what was not tested."""
+    """Matrices, then the port at fault and what is wrong, each with its fix, then what was not tested."""
     for matrix in _matrices(run, of):
         yield list(_matrix(matrix, paint) if len(matrix.hosts) <= _MOST else _extremes(matrix))
+    for one in of.named or ():
+        said = f"{paint(_STYLES[one.status], 'NAMED')}  {paint('bold', one.test)}  {one}: {one.summary}"
+        yield [said, *labelled("fix", one.remedy, "  ")]
     told: dict[tuple[str, str, str, str], list[Finding]] = {}
     alone = [each for each in of.findings if TESTS[each.test].itself]
     good = sum(each.status == "pass" for each in alone)

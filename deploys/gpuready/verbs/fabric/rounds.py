@@ -17,6 +17,7 @@ from gpuready.contract.check import has_gpu
 from gpuready.fabric import collective, loopback, mpirun, training
 from gpuready.fabric.commands import TESTS, WITH_RDMA, WITHOUT_RDMA, commands
 from gpuready.fabric.job import Role, planned
+from gpuready.fabric.named import named
 from gpuready.fabric.run import FabricRun
 from gpuready.fabric.search import bound
 from gpuready.fabric.tcp_tests import SOCKETS, more_sockets
@@ -76,8 +77,11 @@ def test_all(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState], m
     def there() -> dict[str, NodeState]:
         return {each: states[each] for each, result in hosts.results.items() if result.outcome == "ok"}
 
-    for meetings in _rounds(hosts, fabric, states):
-        meet(meetings)
+    try:
+        for meetings in _rounds(hosts, fabric, states):
+            meet(meetings)
+    finally:  # also of what was measured before an interrupt
+        fabric.named = named(fabric.findings)
     _advise(hosts, fabric, states)
     if loopback.TEST.name in fabric.wanted.tests:
         _loopback(hosts, fabric, there(), meet)
@@ -88,10 +92,10 @@ def test_all(hosts: Hosts, fabric: FabricRun, states: Mapping[str, NodeState], m
             test(hosts, fabric, together, run)
     search = fabric.search
     if search and search.named and not search.gpus and fabric.fault != "wrong":  # it compares no data
-        named = {name: state for name, state in there().items() if name in search.named}
+        bad = {name: state for name, state in there().items() if name in search.named}
         if loopback.TEST.name not in fabric.wanted.tests:
-            _loopback(hosts, fabric, {name: each for name, each in named.items() if _loops(hosts, name, each)}, meet)
-        found = [each for each in fabric.of(loopback.TEST.name) if each.client.host in named]
+            _loopback(hosts, fabric, {name: each for name, each in bad.items() if _loops(hosts, name, each)}, meet)
+        found = [each for each in fabric.of(loopback.TEST.name) if each.client.host in bad]
         fabric.search = replace(search, summary=f"{search.summary}{loopback.summary(found)}")
 
 
