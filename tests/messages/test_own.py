@@ -87,7 +87,7 @@ def test_what_a_report_says_of_a_component_is_explained() -> None:
 @pytest.mark.parametrize("word", ["CHECKS FAILED", "CHECKS UNKNOWN", "would change IN PART", "declined",
                                   "not compared", "no record", "unreadable record"])  # fmt: skip
 def test_what_a_report_says_of_a_host_is_explained(word: str) -> None:
-    printed = "".join(map(inspect.getsource, (ending, model, part)))
+    printed = "".join(map(inspect.getsource, (blocks, ending, model, part)))
     assert f'"{word}"' in printed and [term.kind for term in vocabulary.find(word)] == ["what a report says of a host"]
 
 

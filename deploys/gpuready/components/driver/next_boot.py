@@ -38,7 +38,7 @@ def kernels(state: NodeState) -> tuple[tuple[str, ...], bool]:
 
 def nouveau_kept_away(state: NodeState) -> str:
     """Return what keeps nouveau from loading by itself; empty if nothing does."""
-    named = [path for path, file in state.files.items() if "nouveau" in file.text and "/modprobe.d/" in path]
+    named = [path for path, file in state.files.items() if "/modprobe.d/" in path and "nouveau" in file.text]
     for path in sorted(named):
         if not path.startswith("/var/") and _MODPROBE.search(state.files[path].text):
             return path
