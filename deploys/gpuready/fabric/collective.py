@@ -17,6 +17,7 @@ from gpuready.base.documents import DocumentError, read_json
 from gpuready.base.errors import brief
 from gpuready.base.host_list import hostlist
 from gpuready.base.part import Amount, Count, OneOf, Part
+from gpuready.base.words import count
 from gpuready.fabric import job
 from gpuready.fabric.commands import TESTS
 from gpuready.fabric.counters import Moved, Proof
@@ -214,7 +215,7 @@ def figured(
     best = found.best("all_reduce") or measured[0]
     shown = [f"{_title(name)} {top.busbw:.3g}" for name in SHARES if (top := found.best(name))]
     lacking = {_title(row.collective): row.lacking for row in rows if row.lacking}
-    text = f"{', '.join(shown)} GB/s ({why}), {measured[0].ranks} ranks, {roles[0].network}"
+    text = f"{', '.join(shown)} GB/s ({why}), {count(measured[0].ranks, 'rank')}, {roles[0].network}"
     text += "".join(f"; {name} is not available here: {reason}" for name, reason in lacking.items())
     if limit is not None and best.collective == "all_reduce" and best.busbw < limit:
         scope = Scope.with_size("all_reduce", best.size)

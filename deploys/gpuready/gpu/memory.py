@@ -4,6 +4,7 @@ Sources: nvidia-smi(1); NVIDIA's GPU memory error management (row remapping, pag
 Azure HPC, DCGM and gpud for the limits at which a node is taken out of service.
 """
 
+from gpuready.base.words import count
 from gpuready.gpu.gpus import RESET, Problem, check, each, on
 from gpuready.gpu.thresholds import limit
 from gpuready.model.smi import Gpu
@@ -39,7 +40,7 @@ def _retired(spec: NodeSpec, gpu: Gpu) -> list[Problem] | None:
     found = []
     most = limit("retired_pages", spec.verify.thresholds, gpu.name)
     if gpu.retired is not None and gpu.retired >= most:
-        found.append(Problem("fail", f"{gpu.retired} pages are retired (limit: {most})", REPLACE))
+        found.append(Problem("fail", f"{count(gpu.retired, 'page')} retired (limit: {most})", REPLACE))
     if gpu.retire_pending:
         found.append(Problem("fail", "a page retirement is pending until the next reset", RESET))
     return found
@@ -49,9 +50,9 @@ def _ecc(spec: NodeSpec, gpu: Gpu) -> list[Problem] | None:
     if not gpu.ecc and not gpu.repairs:
         return None
     found = [
-        Problem("fail", f"{count} uncorrectable memory errors ({name})", RESET)
-        for name, count in gpu.ecc.items()
-        if count and name.startswith("volatile.") and not name.endswith("_corrected")
+        Problem("fail", f"{count(number, 'uncorrectable memory error')} ({name})", RESET)
+        for name, number in gpu.ecc.items()
+        if number and name.startswith("volatile.") and not name.endswith("_corrected")
     ]
     for what in ("SRAM threshold exceeded", "unrepairable memory"):
         if gpu.repairs.get(what):
@@ -60,11 +61,11 @@ def _ecc(spec: NodeSpec, gpu: Gpu) -> list[Problem] | None:
     if life and not gpu.repairs.get("SRAM threshold exceeded"):
         # A newer driver compares the count with NVIDIA's threshold itself. With an older one, any error counts.
         status = "warn" if "SRAM threshold exceeded" in gpu.repairs else "fail"
-        found.append(Problem(status, f"{life} uncorrectable SRAM errors over its lifetime", REPLACE))
+        found.append(Problem(status, f"{count(life, 'uncorrectable SRAM error')} over its lifetime", REPLACE))
     for name in ("sram_corrected", "dram_corrected"):
-        count, most = gpu.ecc.get(f"aggregate.{name}", 0), limit(name, spec.verify.thresholds, gpu.name)
-        if count > most:
-            found.append(Problem("fail", f"{count} corrected memory errors ({name}), limit {most}", REPLACE))
+        number, most = gpu.ecc.get(f"aggregate.{name}", 0), limit(name, spec.verify.thresholds, gpu.name)
+        if number > most:
+            found.append(Problem("fail", f"{count(number, 'corrected memory error')} ({name}), limit {most}", REPLACE))
     for what in ("channel repair pending", "TPC repair pending"):
         if gpu.repairs.get(what):
             found.append(Problem("warn", what, RESET))

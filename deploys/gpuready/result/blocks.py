@@ -9,6 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from gpuready.base.host_list import hostlist
+from gpuready.base.words import count
 from gpuready.contract.check import DECIDE, UNDECIDED
 from gpuready.inventory.groups import CHOOSE
 from gpuready.inventory.hosts import THIS_MACHINE
@@ -26,7 +27,7 @@ from gpuready.result.model import (
     Value,
 )
 from gpuready.result.page import labelled
-from gpuready.result.text import Painter, count, grouped, one_line
+from gpuready.result.text import Painter, grouped, one_line
 
 #: Verdicts that are shown, the worst first; the rest is only counted.
 SHOWN = ("fail", "unknown", "warn")

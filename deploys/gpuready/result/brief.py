@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 
 from gpuready.base.host_list import hostlist
+from gpuready.base.words import count
 from gpuready.result.blocks import cause, host_style, host_word, of_any_host
 from gpuready.result.exitcode import counts
 from gpuready.result.mask import mask_text
 from gpuready.result.model import HostResult, Run
-from gpuready.result.text import Painter, count, cut, grouped, one_line
+from gpuready.result.text import Painter, cut, grouped, one_line
 
 #: Of more hosts, the report ends in groups instead of a line for each.
 MOST_HOSTS = 50

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuready.base.host_list import hostlist
+from gpuready.base.words import count
 from gpuready.result import blocks
 from gpuready.result.blocks import host_word
 from gpuready.result.cases import Changed, Seen, differing
@@ -15,7 +16,7 @@ from gpuready.result.facts import KEYS, NodeFacts
 from gpuready.result.mask import mask_text
 from gpuready.result.model import HostResult, Run
 from gpuready.result.page import page
-from gpuready.result.text import Painter, count, grouped
+from gpuready.result.text import Painter, grouped
 
 SCHEMA = "gpuready/changes/1"
 #: The kinds of changes that are shown, in this order, before those of the verb's part. ``summary`` is not: a check says

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Iterable
 
 from gpuready.base.host_list import hostlist
+from gpuready.base.words import count
 from gpuready.result import blocks
 from gpuready.result.exitcode import counts, meaning
 from gpuready.result.mask import mask_text
 from gpuready.result.model import HostResult, Run
-from gpuready.result.text import Painter, columns, count
+from gpuready.result.text import Painter, columns
 
 
 def host_lines(run: Run, paint: Painter) -> list[str]:

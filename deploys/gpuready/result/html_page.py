@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from gpuready.base.host_list import hostlist
-from gpuready.result.text import count, printable
+from gpuready.base.words import count
+from gpuready.result.text import printable
 
 if TYPE_CHECKING:
     import jinja2

@@ -6,6 +6,7 @@ What many hosts share is shown once. Passed checks are only counted. Every colou
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gpuready.base.host_list import hostlist
+from gpuready.base.words import count
 from gpuready.result.blocks import (
     CLASSES,
     ByText,
@@ -22,7 +23,7 @@ from gpuready.result.brief import MOST_HOSTS, summary_lines
 from gpuready.result.ending import ending, host_lines, next_lines
 from gpuready.result.model import CheckResult, Run
 from gpuready.result.page import labelled, page, problem
-from gpuready.result.text import Painter, count, lines
+from gpuready.result.text import Painter, lines
 
 _COLORS = {"changed": "green", "failed": "red", "blocked": "red", "not changed": "red"}
 _MOST_BATCHES = 8

@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from dataclasses import replace
 
+from gpuready.base.words import count
 from gpuready.result.blocks import cause, keys, status_text
 from gpuready.result.cases import Case, Suite, case_of
 from gpuready.result.exitcode import counts
@@ -87,7 +88,7 @@ def _component_case(run: Run, host: HostResult, item: ComponentResult) -> Case:
     if item.pending:
         return replace(case, kind="skipped", message=f"pending: {item.pending_reason}")
     if word in ("differs", "not changed"):
-        return replace(case, kind="failure", message=f"{word}: {len(item.diff)} keys", text=lines)
+        return replace(case, kind="failure", message=f"{word}: {count(len(item.diff), 'key')}", text=lines)
     return replace(case, kind="skipped", message=word) if word == "not attempted" else case
 
 

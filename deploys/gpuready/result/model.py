@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from gpuready.base.errors import EXIT_CODES, GpureadyError, InventoryError
 from gpuready.base.part import OPTIONAL, SECONDS, Amount, Count, OneOf, Part
+from gpuready.base.words import count
 from gpuready.result.cases import Case, Changed, Note, Suite
 from gpuready.result.facts import NodeFacts
 from gpuready.result.formats import FORMATS
-from gpuready.result.text import Painter, count
+from gpuready.result.text import Painter
 from gpuready.result.verbs import COMMANDS
 
 if TYPE_CHECKING:  # a run that fails at once, and an answer of compat, need none of these

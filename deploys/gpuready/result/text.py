@@ -9,8 +9,6 @@ import re
 from collections.abc import Hashable, Iterable, Sequence
 from typing import TypeVar
 
-from gpuready.base.words import count as count
-
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 

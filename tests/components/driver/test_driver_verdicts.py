@@ -120,9 +120,9 @@ VERDICTS: list[Row] = [
     skips("driver.packages", "no packages of the driver", node(of=OTHERS)),
     skips("driver.packages", "no packages on this node", node(of=UNREADABLE, have=())),
     is_unknown("driver.packages", "could not be read", node(of=UNREADABLE)),
-    passes("driver.packages", "3 packages, all at 550.163.01", node(of=SET | OTHERS)),
-    passes("driver.packages", "2 packages, all at 580.95.05", node(of=CUDA | MANAGER)),
-    passes("driver.packages", "3 packages, all at 550.163.01", node(of=SET | TRANSITIONAL)),
+    passes("driver.packages", "3 packages at 550.163.01", node(of=SET | OTHERS)),
+    passes("driver.packages", "2 packages at 580.95.05", node(of=CUDA | MANAGER)),
+    passes("driver.packages", "3 packages at 550.163.01", node(of=SET | TRANSITIONAL)),
     fails("driver.packages", "have 2 versions", node(of=SET | packages("libnvidia-ml1", version="535.247.01-1"))),
     fails("driver.packages", "half-configured: libcuda1", node(of=SET | packages("libcuda1", configured=False))),
     # driver.held
@@ -143,7 +143,7 @@ VERDICTS: list[Row] = [
     passes(
         "driver.held", "all 1 packages", node(of=packages(*NEWER, version="595.91.07-1", held=True) | pinning("610"))
     ),
-    passes("driver.packages", "1 packages, all at 595.91.07", node(of=NEWER | pinning("610"))),
+    passes("driver.packages", "1 package at 595.91.07", node(of=NEWER | pinning("610"))),
     # driver.config
     skips("driver.config", "driver.policy: observe", node()),
     fails("driver.config", "driver.libcuda1.held", node(), HOLD),

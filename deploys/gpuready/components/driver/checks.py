@@ -9,6 +9,7 @@ update-initramfs(8); cuda/data/branches.yaml for security fixes.
 import re
 
 from gpuready.base.versions import driver, leading
+from gpuready.base.words import count
 from gpuready.components.driver import next_boot, packages
 from gpuready.components.ldso.state import SONAMES, is_old_link, library_version, newest_versions
 from gpuready.contract import need
@@ -78,7 +79,7 @@ def _set(spec: NodeSpec, state: NodeState) -> Verdict:
         said = "; ".join(f"{version}: {', '.join(names[:6])}" for version, names in fewest)
         return fail(f"the driver's packages have {len(versions)} versions", evidence=said)
     (version,) = versions
-    return passed(f"{len(members)} packages, all at {version}")
+    return passed(f"{count(len(members), 'package')} at {version}")
 
 
 def _held(spec: NodeSpec, state: NodeState) -> Verdict:

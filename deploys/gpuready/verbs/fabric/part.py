@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from gpuready.base.host_list import hostlist
 from gpuready.base.part import OPTIONAL, Count, Part
+from gpuready.base.words import count
 from gpuready.fabric.collective import Measured, Search, size_text
 from gpuready.fabric.commands import TESTS, Test
 from gpuready.fabric.named import Named
@@ -17,7 +18,7 @@ from gpuready.result.formats import MATRIX_FORMATS
 from gpuready.result.mask import mask_text
 from gpuready.result.model import Run, VerbPart
 from gpuready.result.page import labelled
-from gpuready.result.text import Painter, columns, count, grouped, lines, printable
+from gpuready.result.text import Painter, columns, grouped, lines, printable
 from gpuready.verbs.fabric.matrix import Matrix, matrices, shown
 
 #: A matrix of more hosts, or a list of more ports that pass, does not fit a terminal: a summary is shown instead.

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from gpuready.base.words import count
 from gpuready.contract.check import has_gpu
 from gpuready.fabric import collective, loopback, mpirun, training
 from gpuready.fabric.commands import TESTS, WITH_RDMA, WITHOUT_RDMA, commands
@@ -29,7 +30,6 @@ from gpuready.network.nccl_settings import without_rdma
 from gpuready.network.rdma_choice import choose
 from gpuready.network.tcp_choice import choose_wires
 from gpuready.result.model import HostResult
-from gpuready.result.text import count
 
 if TYPE_CHECKING:
     from gpuready.fabric.schedule import Pair

@@ -12,6 +12,7 @@ from gevent.pool import Group
 from pyinfra.api.host import Host
 
 from gpuready.base.errors import UnreachableError
+from gpuready.base.words import count
 from gpuready.fabric.commands import TESTS, Test, program
 from gpuready.fabric.job import Role, hosts_of
 from gpuready.fabric.run import FabricRun, Wanted, write_bw
@@ -22,7 +23,6 @@ from gpuready.operations.context import context
 from gpuready.operations.node_state import settled_state
 from gpuready.operations.transport import is_up
 from gpuready.result.model import Error, Run
-from gpuready.result.text import count
 from gpuready.run.fleet import Fleet
 from gpuready.verbs.fabric.conclude import conclude
 from gpuready.verbs.fabric.job_run import run_job
