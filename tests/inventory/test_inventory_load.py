@@ -304,7 +304,7 @@ def test_limit(limit: list[str], names: str, tmp_path: Path) -> None:
         ("gpx", "--limit gpx: no host matches; did you mean gpu"),
         ("h4", "no host matches; did you mean h3, h2"),
         ("gpu,!gpu", "no host matches"),
-        ("gpu[7]", "there are only 3 hosts"),
+        ("gpu[7]", "the pattern matches only 3 hosts"),
         ("@nowhere", "--limit @nowhere: cannot be read"),
         ("@\0", "cannot be read"),
         ("localhost", "no host matches; groups: "),

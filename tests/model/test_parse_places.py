@@ -30,7 +30,7 @@ def test_what_an_answer_lacks_is_absent(name: str) -> None:
 def test_an_answer_without_values_is_refused() -> None:
     with pytest.raises(ProbeError) as caught:
         parse(lines(texts={"values": ""}))
-    assert str(caught.value) == "the probe's output holds nothing of the node"
+    assert str(caught.value) == "the node's answer holds nothing of the node"
 
 
 #: Values that are in the state as they came: the probe's name for them, and the state's.

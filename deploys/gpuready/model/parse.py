@@ -33,7 +33,7 @@ def parse(lines: list[str], pause: Callable[[], None] = lambda: None) -> NodeSta
     """
     r = Records(lines, pause)
     if not r.text("values"):
-        raise ProbeError("the probe's output holds nothing of the node")
+        raise ProbeError("the node's answer holds nothing of the node")
     values = _pairs(r.text("values"))
     proc = _proc(r.text("proc"))
     links = dict(v.split(" ", 1) for v in values.get("link", []) if " " in v)

@@ -60,10 +60,11 @@ class Ended:
 
 
 def run(folder: Path, document: Any, engine: Engine, refused: str, *, edited: str = "", reloads: bool = True,
-        configured: Any = None, running: Any = None) -> Ended:  # fmt: skip
-    """Run the step over that daemon.json, of which the record names ``features.cdi``. ``edited``: after the plan."""
+        configured: Any = None, running: Any = None, ours: bool = True, programs: dict[str, str] | None = None,
+        docker: str = _DOCKER) -> Ended:  # fmt: skip
+    """Run the step over that daemon.json. ``edited``: after the plan. ``ours``: the record names ``features.cdi``."""
     data = json_document.write(document).decode()
-    texts = {CONFIG: data, OURS: json.dumps({CONFIG: {"features.cdi": [True]}})}
+    texts = {CONFIG: data} | ({OURS: json.dumps({CONFIG: {"features.cdi": [True]}})} if ours else {})
     state = NodeState(files={path: file_of(text, NodeState()) for path, text in texts.items()}, docker=engine)
     step = transaction.install(state, document, configured or {}, running or {}, "", ("",))
     node = NodeFiles(folder)
@@ -71,13 +72,16 @@ def run(folder: Path, document: Any, engine: Engine, refused: str, *, edited: st
     for name in ("run/systemd/system", "etc/docker", "var/lib/gpuready"):
         (folder / name).mkdir(parents=True)
     node.write(CONFIG[1:], edited or data)
-    node.write(OURS[1:], texts[OURS])
+    for path in (OURS,) if ours else ():
+        node.write(path[1:], texts[path])
     node.write("loaded", "{}")
     node.write("events", "")
     words = {"root": folder, "config": CONFIG, "refused": refused, "reloads": str(reloads).lower()}
-    for name, script in (("docker", _DOCKER), ("systemctl", _SYSTEMCTL), ("journalctl", _JOURNALCTL)):
+    for name, script in (("docker", docker), ("systemctl", _SYSTEMCTL), ("journalctl", _JOURNALCTL)):
         node.program(name, script.format(**words))
     node.program("dockerd", 'case "$*" in *--help*) echo --validate ;; esac')
+    for name, script in (programs or {}).items():
+        node.program(name, script)
     return _ended(node, step.args)
 
 
@@ -128,7 +132,47 @@ def test_an_edited_file_is_left_alone_and_the_message_says_so(tmp_path: Path) ->
     edited = json.dumps({**_WITH_CDI, "debug": True})
     ended = run(tmp_path, _WITH_CDI, _CDI_OFF, '"cdi": true', running={"features.cdi": True}, edited=edited)
     assert (ended.runs, ended.file) == (None, json.loads(edited))
-    assert "still has the new features.cdi (" in ended.message and "changed since the plan was made" in ended.message
+    assert "could not set features.cdi in" in ended.message and "changed since the plan was made" in ended.message
+
+
+@pytest.mark.parametrize(
+    ("document", "engine", "wanted", "refused"),
+    [({**_RUNTIME, "debug": True}, _CDI_ON, False, '^    "debug": true$'), (_WITH_CDI, _CDI_OFF, True, '"cdi": true')],
+)
+def test_a_key_of_the_user_stays_as_it_is(
+    tmp_path: Path, document: Any, engine: Engine, wanted: bool, refused: str
+) -> None:
+    """No record names features.cdi: the user wrote or removed it, and Docker has not loaded that yet."""
+    ended = run(tmp_path, document, engine, refused, running={"features.cdi": wanted}, ours=False)
+    assert ended.file == document and "gpuready did not change" in ended.message
+
+
+_SHM_TOO: dict[str, Any] = {
+    "configured": {"default-shm-size": "8g"}, "running": {"features.cdi": True, "default-shm-size": 8 << 30},
+}  # fmt: skip
+_LEFT = _DOCKER.replace("|runc|false", "|runc|true").replace("  events*)", "  'ps -q') echo abc ;;\n  events*)")
+
+
+def test_containers_that_run_outlive_it(tmp_path: Path) -> None:
+    """Docker starts with live-restore, and with the features.cdi that it ran with."""
+    live = {"live-restore": True}
+    ended = run(tmp_path, _WITH_CDI | live, _CDI_OFF, '"cdi": true', docker=_LEFT, **_SHM_TOO)
+    assert ended.file == _RUNTIME | live and ended.message.endswith("; Docker runs again")
+
+
+@pytest.mark.parametrize("docker", [_DOCKER, _LEFT], ids=["no container", "a container"])
+def test_a_file_that_cannot_be_restored(tmp_path: Path, docker: str) -> None:
+    keeps = 'case "$*" in *.gpuready.before*daemon.json) exit 1 ;; esac\nexec /bin/mv "$@"'
+    ended = run(tmp_path, _WITH_CDI, _CDI_OFF, '"cdi": true', docker=docker, programs={"mv": keeps}, **_SHM_TOO)
+    assert f"could not restore {tmp_path}{CONFIG}; the version from before is beside it" in ended.message
+    assert json.loads((tmp_path / "etc/docker/.gpuready.before").read_text()) == _WITH_CDI
+
+
+def test_a_silent_journal_is_said(tmp_path: Path) -> None:
+    silent = "case \"$*\" in *--show-cursor*) echo '-- cursor: s' ;; esac"
+    running = {"features.cdi": True}
+    ended = run(tmp_path, _WITH_CDI, _CDI_OFF, '"cdi": true', running=running, programs={"journalctl": silent})
+    assert "with the new configuration: no message in the journal. gpuready set" in ended.message
 
 
 def test_a_reload_of_an_unchanged_file_restores_nothing(tmp_path: Path) -> None:

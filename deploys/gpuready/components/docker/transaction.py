@@ -208,7 +208,12 @@ def _undo(document: Document, keys: set[str], engine: Engine, state: NodeState) 
 
 
 def _as_it_ran(document: Document, engine: Engine, state: NodeState) -> Document:
-    """Return the user's document with the running engine's features.cdi: after a restart that waited, they differ."""
+    """Return the user's document with the running engine's features.cdi: after a restart that waited, they differ.
+
+    A key that gpuready did not write stays as the user wants it.
+    """
+    if CDI not in dockerkeys.owned(state):
+        return document
     runs = dockerkeys.running_values(state, engine, document)[CDI]
     if dockerkeys.value_at_start(document, CDI, state) == runs:
         return document
