@@ -146,7 +146,7 @@ def test_a_name_that_neither_engine_nor_table_has(here: Registry, exits: Exits) 
     argv = (*argv[:-1], f"{here.host}/app:2")
     told = exits(64, *argv).err
     assert f"; not in the table of published images; {here.host} has no such image (HTTP 404)" in told
-    assert "fix:     name its CUDA instead of --image, such as --image-cuda 13.0; or" in told
+    assert "fix:     name its CUDA instead of --image: --image-cuda X.Y; or" in told
 
 
 def broken(**changes: Any) -> Callable[[Registry], None]:

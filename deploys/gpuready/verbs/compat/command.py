@@ -266,7 +266,10 @@ def _image(given: dict[str, Any]) -> Image:
     if given["image_cuda"] is None and given["inventory"]:
         raise UsageError("no image: neither --image nor --image-cuda, and no images: in the spec", remedy=_MATRIX)
     if given["image_cuda"] is None:
-        raise UsageError("--image-cuda is missing: the CUDA that the image is made for", remedy=_EXAMPLE)
+        raise UsageError(
+            "--image-cuda is missing: the CUDA that the image is made for",
+            remedy=f"or name it: --image REF; {_EXAMPLE}",
+        )
     note = _note(given["note"], given["compat_lib"])
     for text in given["require"]:
         try:

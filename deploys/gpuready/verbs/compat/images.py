@@ -60,7 +60,7 @@ def read_image(name: str, cuda: Version | None) -> ImageFacts:
     remedy = "an archive of docker save, or an OCI layout"
     if not Path(name).exists():
         remedy = (
-            "name its CUDA instead of --image, such as --image-cuda 13.0; or, where it is: "
+            "name its CUDA instead of --image: --image-cuda X.Y; or, where it is: "
             f"docker save -o image.tar {name.removeprefix(REGISTRY)}, and --image image.tar"
         )
     raise UsageError(f"--image {name}: {'; '.join(tried)}", remedy=remedy)
