@@ -1,6 +1,7 @@
 """The port or host that all bad links share: named if the links of the others prove it, and only then."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -31,10 +32,11 @@ def measured(
     test: str = "write_bw",
     devices: Sequence[str] = ("mlx5_0",),
     limit: float | None = LIMIT,
+    seed: int = 7,
 ) -> list[Finding]:
     """What a run finds, in its order. As there, no link is tested back after a failure."""
     found: list[Finding] = []
-    for each in pairing(pairs, 7).rounds(hosts(number)):
+    for each in pairing(pairs, seed).rounds(hosts(number)):
         for server, client in each:
             for device in devices:
                 ends = end(client, device), end(server, device)
@@ -69,7 +71,7 @@ def test_the_sentence_has_the_links_and_the_figures_of_the_others() -> None:
     (one,) = named(measured(4, at("n3")))
     assert str(one) == "n3 mlx5_0:1"
     assert one.summary == (
-        "3 of 3 links of it fail (10 Gbit/s); the 6 links without it are good (91 to 94 Gbit/s)"
+        "all 3 tests of it fail (10 Gbit/s); the 6 tests without it are good (91 to 94 Gbit/s)"
     )  # fmt: skip
     assert "its cable and its switch port; without cables: gpuready fabric --limit n3 --tests loopback" in one.remedy
 
@@ -91,7 +93,7 @@ def test_a_port_that_is_slow_in_one_direction(number: int, limit: float | None) 
         assert takes.host == host and takes.direction in (("to",) if limit is None else ("to", "both"))
         assert sends.status == takes.status == ("warn" if limit is None else "fail")
         if limit is None:
-            assert sends.summary.startswith(f"{number - 1} of {number - 1} links from it are slow (40 Gbit/s); the")
+            assert sends.summary.startswith(f"all {number - 1} tests from it are slow (40 Gbit/s); the")
 
 
 @pytest.mark.parametrize("number", range(5, 17))
@@ -111,11 +113,43 @@ def test_a_bad_path_or_uplink_names_no_host(number: int) -> None:
     assert not named(measured(number, at("n1"), "random:1"))
 
 
+@pytest.mark.parametrize("pairs", ["ring", "random:3", "random:4", "random:6"])
+def test_a_bad_uplink_that_few_links_cross_names_no_host(pairs: str) -> None:
+    """Neither hosts that did not meet are named, nor those whose other bad links lie between the same two groups."""
+    for rack in ({"n1", "n2"}, {"n1", "n2", "n3", "n4"}, {"n1", "n4"}):
+        for seed in range(30):
+            links = measured(
+                16, lambda a, b, its=rack: 10.0 if (a.host in its) != (b.host in its) else 90.0, pairs, seed=seed
+            )
+            assert not named(links), (rack, seed)
+
+
+def test_what_meets_its_limit_is_not_slow() -> None:
+    """The limit follows the line rate: a host with 100 Gbit/s among hosts with 400."""
+    assert not named(measured(6, lambda a, b: 97.0 if "n1" in (a.host, b.host) else 380.0))
+
+
+def test_a_warning_has_its_own_remedy() -> None:
+    found = [
+        replace(each, status="warn", remedy="set the MTU to 9000")
+        if "n3" in (each.client.host, each.server.host)
+        else each
+        for each in measured(4, lambda *_: 92.0)
+    ]
+    (one,) = named(found)
+    assert one.summary.startswith("all 6 tests of it warn (92 Gbit/s)") and one.remedy == "set the MTU to 9000"
+
+
+def test_a_test_of_no_bandwidth_does_not_speak_of_cables() -> None:
+    (one,) = named(measured(4, at("n3", None), test="tcp_connect", limit=None))
+    assert one.remedy == "gpuready explain fabric.tcp_connect"
+
+
 def test_a_second_fault_elsewhere_is_not_hidden() -> None:
     """If few other links are bad, the host is named, and the sentence counts them; if many are, it is not."""
     (one,) = named(measured(8, lambda a, b: None if {a.host, b.host} == {"n7", "n8"} else at("n2")(a, b)))
-    assert one.host == "n2" and "7 of 7 links of it fail" in one.summary
-    assert "of the 41 links without it, 40 are good" in one.summary
+    assert one.host == "n2" and "all 7 tests of it fail" in one.summary
+    assert "of the 41 tests without it, 40 are good" in one.summary
     assert not named(measured(8, lambda a, b: None if {a.host, b.host} == {"n7", "n8"} else at("n2")(a, b), "ring"))
     odd = {"n4", "n5", "n6", "n7", "n8"}
     assert not named(measured(8, lambda a, b: None if {a.host, b.host} <= odd else at("n2")(a, b)))

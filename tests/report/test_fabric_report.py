@@ -227,7 +227,7 @@ def test_every_output_names_the_port_that_the_bad_links_share() -> None:
     found.named = named(found.findings)
     made = run(found)
     code = exit_code(made)
-    sentence = "4 of 4 links of it fail (41.2 Gbit/s); the 2 links without it are good (92.4 Gbit/s)"
+    sentence = "all 4 tests of it fail (41.2 Gbit/s); the 2 tests without it are good (92.4 Gbit/s)"
     human = render(made, code, "human")
     assert f"NAMED  write_bw  n3 mlx5_0:1: {sentence}\n  fix:     look at this port, its cable" in human
     document = json.loads(render(made, code, "json"))

@@ -2,20 +2,23 @@
 
 A port is named if all its links are bad, and lead to two or more hosts that have good links. So the proof is in the
 links of the others: a bad path, a bad uplink between racks or a bad pair names no port. If few other links are bad, too
-(a second fault), the port needs links to three such hosts, and the result counts the others.
+(a second fault), the port needs links to three such hosts, and the result counts the others. A bad uplink is ruled out
+if a way over good links joins the ends of each other bad link, and if named hosts met each other. The uplink of a rack
+with one host in the run cannot be told from that host.
 If each direction has a test of its own, a port can be bad in one of them only.
 
-Bad links are those that fail or warn. If they name no port, for example since a software device has no limit, a test of
-bandwidth goes by its figures: all links below the widest gap are slow, if the figures above it are twice as high or
+Bad links are those that fail or warn. If they name no port, a test of bandwidth without a limit (as of software
+devices) goes by its figures: all links below the widest gap are slow, if the figures above it are twice as high or
 more. Latencies differ by the way through the switches, so they are not compared.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Annotated, NamedTuple
 
 from gpuready.base.part import Count, OneOf, Part
+from gpuready.base.words import count
 from gpuready.fabric.commands import TESTS
 from gpuready.fabric.verdict import Finding
 from gpuready.network.links import End
@@ -90,11 +93,15 @@ def _of_test(found: Sequence[Finding]) -> list[Named]:
 
 
 def _slow(found: Sequence[Finding]) -> list[bool]:
-    """Return for each link whether it failed, or its figure is below the widest gap, if there is one."""
-    passed = [(each.value or 0.0) if each.status == "pass" and each.unit == "Gbit/s" else 0.0 for each in found]
+    """Return for each link whether it failed, or is slow: without a limit, its figure is below the widest gap."""
+    passed = [
+        (each.value or 0.0) if each.status == "pass" and each.unit == "Gbit/s" and each.limit is None else 0.0
+        for each in found
+    ]
     figures = sorted(value for value in passed if value)
     gap, least = max(((high / low, high) for low, high in pairwise(figures)), default=(0.0, 0.0))
-    return [gap >= _GAP and value < least for value in passed]
+    slow = [gap >= _GAP and value < least for value in passed]
+    return [each.status != "pass" or (its and each.limit is None) for each, its in zip(found, slow, strict=True)]
 
 
 def _ports(each: Finding, directions: tuple[str, str]) -> tuple[_Port, _Port]:
@@ -119,10 +126,33 @@ def _shared(links: Sequence[_Link]) -> list[_Port]:
         return []
     if 2 * len({port.host for port in found}) >= len({port.host for port in of}):
         return []
+    if not _joined(links, found):
+        return []
     # A port is bad in one direction only if it is good in the other one.
     back = {"from": "to", "to": "from"}
     opposite = [of.get(port._replace(direction=back[port.direction]), []) for port in found if port.direction in back]
     return found if all(not all(bad for _, bad in its) for its in opposite) else []
+
+
+def _joined(links: Sequence[_Link], found: Sequence[_Port]) -> bool:
+    """Whether the named hosts met each other, and good links join the ends of each bad link of others."""
+    met = {frozenset(port.host for port in ports) for _, ports, _ in links}
+    if any(frozenset(pair) not in met for pair in combinations({port.host for port in found}, 2)):
+        return False
+    group: dict[str, str] = {}
+
+    def top(host: str) -> str:
+        while (above := group.setdefault(host, host)) != host:
+            host = above
+        return host
+
+    others = [
+        (client.host, server.host, bad) for _, (client, server), bad in links if not {client, server} & set(found)
+    ]
+    for client, server, bad in others:
+        if not bad:
+            group[top(client)] = top(server)
+    return all(top(client) == top(server) for client, server, bad in others if bad)
 
 
 def _whole(ports: Sequence[_Port], links: Sequence[_Link]) -> list[_Port]:
@@ -149,16 +179,21 @@ def _named(port: _Port, ports: Sequence[_Port], links: Sequence[_Link]) -> Named
     others = [(finding, bad) for finding, both, bad in links if not set(both) & set(ports)]
     good = [finding for finding, bad in others if not bad]
     failed = [each for each in mine if each.status == "fail"]
-    how = "fail" if len(failed) == len(mine) else "fail or are slow" if failed else "are slow"
+    slow = "are slow" if any(each.status == "pass" for each in mine) else "warn"
+    how = "fail" if len(failed) == len(mine) else f"fail or {slow}" if failed else slow
     way = {"from": " from it", "to": " to it", "both": " of it"}[port.direction]
-    rest = "the only link without it is good"
+    it = "it" if len(ports) == 1 else "them"
+    rest = f"the only test without {it} is good"
     if len(good) < len(others):
-        rest = f"of the {len(others)} links without it, {len(good)} are good"
+        rest = f"of the {len(others)} tests without {it}, {len(good)} are good"
     elif len(good) > 1:
-        rest = f"the {len(good)} links without it are good"
-    summary = f"{len(mine)} of {len(mine)} links{way} {how}{_figures(mine)}; {rest}{_figures(good)}"
+        rest = f"the {len(good)} tests without {it} are good"
+    summary = f"all {count(len(mine), 'test')}{way} {how}{_figures(mine)}; {rest}{_figures(good)}"
     remedy = "look at this port, its cable and its switch port" if port.device else "look at what its ports share"
-    if not mine[0].client.over_tcp:
+    said = {each.remedy for each in mine if each.remedy}
+    if mine[0].unit != "Gbit/s" or how == "warn":  # cables cost bandwidth; other faults have causes of their own
+        remedy = said.pop() if len(said) == 1 else f"gpuready explain fabric.{mine[0].test}"
+    elif not mine[0].client.over_tcp:
         remedy += f"; without cables: gpuready fabric --limit {port.host} --tests loopback"
     status = "fail" if failed else "warn"
     return Named(mine[0].test, *port, status, summary, remedy)
