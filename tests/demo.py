@@ -50,7 +50,7 @@ def _show(file: Path) -> int:
             print(f"demo: exit {code}", file=sys.stderr)
             return code
     print("demo: converged, converged again with nothing to do, verified")
-    print(f"demo: the machine is removed; to keep one: {KEEP}")
+    print(f"demo: the machine is removed; to keep one: {KEEP}, and later down")
     return 0
 
 
