@@ -171,9 +171,9 @@ class Simulate(Script, template="driver/simulate"):
 class InstallPackages(Script, template="driver/install"):
     """Install ``pins`` if the simulation is still the same as ``judged``.
 
-    ``packages``: the driver's packages before the installation, and those that dnf holds after it (``held``), even if the
-    module cannot be built. ``nouveau``: nouveau must not load. ``fabric_manager``:
-    the fabric manager must run, and needs ``modules`` of the kernel.
+    ``packages``: the driver's packages before the installation, and ``held``, those that dnf holds after it, even if
+    the module cannot be built. ``nouveau``: nouveau must not load. ``fabric_manager``: the fabric manager must run, and
+    needs ``modules`` of the kernel.
     """
 
     pins: tuple[str, ...]

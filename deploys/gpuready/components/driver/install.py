@@ -189,10 +189,14 @@ def _carried(members: Mapping[str, Package], state: NodeState) -> dict[str, str]
         plain = driver_packages.plain(name)
         if _FLAVORED.fullmatch(plain):
             found[name] = "open" if "open" in plain.split("-") else "proprietary"
-        elif manager(state).dnf and re.fullmatch(r"cuda-drivers(-\d+)?", plain):
-            if not tables.open_only(numbers(driver_packages.version(package))[0]):
-                found[name] = "proprietary"
+        elif manager(state).dnf and re.fullmatch(r"cuda-drivers(-\d+)?", plain) and _has_closed(package):
+            found[name] = "proprietary"
     return found
+
+
+def _has_closed(package: Package) -> bool:
+    """Tell whether the package's branch has the proprietary module."""
+    return not tables.open_only(numbers(driver_packages.version(package))[0])
 
 
 def _lacks_module(members: Mapping[str, Package], state: NodeState) -> bool:

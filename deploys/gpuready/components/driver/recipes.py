@@ -20,7 +20,7 @@ from gpuready.model.state import Package
 
 #: Package -> its versions, newest first.
 Available = dict[str, list[str]]
-_INSTALL = re.compile(r"Inst (\S+)(?: \[([^\]]*)\])? \((\S+)")
+_INSTALL = re.compile(r"Inst (\S+)(?: \[([^\]]*)\])? \(([^\s)]+)")
 _REMOVE = re.compile(r"(?:Remv|Purg) (\S+)(?: \[([^\]]*)\])?")
 #: Packages of prebuilt, signed modules. ``kind``: branch and flavor. ``suffix``: a kernel, or a series of kernels.
 _PREBUILT = re.compile(r"linux-modules-nvidia-(?P<kind>\d+(?:-server)?(?:-open)?)-(?P<suffix>.+)")
@@ -243,8 +243,8 @@ def judge(simulated: str, wanted: Wanted, packages: Mapping[str, Package]) -> tu
                 other.append(f"change {new[1]} to {new[3]}")
     if kernels:
         raise ConvergeError(
-            f"the installation would also install another kernel ({', '.join(kernels[:4])}); nothing was changed: update "
-            "the node and reboot first, or install the headers of the running kernel "
+            f"the installation would also install another kernel ({', '.join(kernels[:4])}); nothing was changed: "
+            "update the node and reboot first, or install the headers of the running kernel "
             f"({', '.join(wanted.headers(kernel) for kernel in wanted.kernels)})"
         )
     if other := [*dict.fromkeys(other)]:
