@@ -264,4 +264,4 @@ def judge(simulated: str, wanted: Wanted, packages: Mapping[str, Package]) -> tu
 def _is_new_kernel(name: str, version: str, wanted: Wanted) -> bool:
     """Tell whether a package belongs to a kernel, but not to one of those that get the module."""
     found = _KERNEL.fullmatch(name)
-    return bool(found) and not any(k == found[5] or k.startswith(f"{version}.") for k in wanted.kernels)
+    return found is not None and not any(k == found[5] or k.startswith(f"{version}.") for k in wanted.kernels)
