@@ -204,3 +204,11 @@ def is_held(name: str, version: str, listed: str) -> bool:
     """What the plan makes of that list."""
     state = NodeState(files={LOCKS: File(text=listed, mode=0o644, uid=0, gid=0, mtime=0)})
     return DNF.held(name, Package(version=version, arch=""), state)
+
+
+def test_the_driver_is_installed_from_the_judged_metadata_and_patience_stays(tmp_path: Path) -> None:
+    script = resources.script("lib/lib") + resources.script("driver/dnf", pins=("a=1-1", "b-"))
+    stub(tmp_path, dnf='echo "$*" >>asked; exit 200', rpm="echo b 1-1; [ $1 != -e ] || exit 1")
+    done = sh(tmp_path, script, 'P=$PATIENT_UNTIL; install; [ "$P" = "$PATIENT_UNTIL" ] && echo same; remove_rest', 0)
+    assert "same" in done.stdout and done.returncode == 1, "what cannot be removed ends nothing by itself"
+    assert " -C --allowerasing install a-1-1" in (tmp_path / "asked").read_text()

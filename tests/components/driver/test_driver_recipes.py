@@ -11,7 +11,17 @@ from gpuready.components.driver.state import Module
 from gpuready.contract.component import NotComparable
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import OS, Driver, NodeState, Package
-from tests.components.driver.test_driver_verdicts import DEBIAN, MOUNTED, NOW, NVIDIA, UBUNTU, node, packages, pinning
+from tests.components.driver.test_driver_verdicts import (
+    DEBIAN,
+    MOUNTED,
+    NEXT,
+    NOW,
+    NVIDIA,
+    UBUNTU,
+    node,
+    packages,
+    pinning,
+)
 from tests.verdicts import root_files
 
 KERNEL = "6.8.0-90-generic"
@@ -262,6 +272,38 @@ def test_anything_else_is_refused(line: str, part: str) -> None:
     assert part in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Inst kernel-core (5.14.0-611.el9)",
+        "Inst kernel-modules-core (5.14.0-611.el9)",
+        "Inst kernel (5.14.0-611.el9)",
+        "Inst kernel-uek-core (6.12.0-1.el9uek)",
+        "Inst kernel-64k-core (5.14.0-611.el9)",
+        "Inst kernel6.12 (6.12.1-1.amzn2023)",
+        "Inst linux-image-6.8.0-91-generic (6.8.0-91.92 x [amd64])",
+        "Inst linux-image-generic (6.8.0-91.92 x [amd64])",
+    ],
+)
+def test_no_installation_brings_another_kernel(line: str) -> None:
+    with pytest.raises(ConvergeError, match=rf"another kernel.*nothing was changed.*reboot first.*kernel-devel-{EL9}"):
+        judge(f"{line}\nInst kernel-devel-matched (5.14.0-611.el9)\nInst dkms (3.2)\n", rhel(), {})
+
+
+def test_what_belongs_to_a_kernel_of_the_node_comes_along() -> None:
+    version = EL9.removesuffix(".x86_64")
+    names = ("kernel-modules-extra", "kernel-devel", "kernel-devel-matched", "kernel-headers")
+    assert judge("".join(f"Inst {name} ({version})\n" for name in names), rhel(), {}) == ()
+    newer = "Inst kernel-devel (5.14.0-611.el9)\nInst kernel-uek-devel (6.12.0-1)\nInst kernel-srpm-macros (1.0-1)\n"
+    assert judge(newer, rhel(), {}) == (), "headers boot nothing"
+    assert judge(f"Inst linux-image-{KERNEL} (6.8.0-90.91 x [amd64])", ubuntu(), {}) == ()
+
+
+def test_a_package_that_goes_for_two_reasons_is_named_once() -> None:
+    twice = "Remv nvidia-old [3:580.1.1-1]\nRemv nvidia-old [580.1.1-1]\n"
+    assert judge(twice, rhel(), {}) == ("nvidia-old",)
+
+
 def test_a_package_that_would_stay_behind_is_named() -> None:
     with pytest.raises(ConvergeError, match=r"libnvidia-encode1 535\.247\.01-1"):
         judge(FINE, debian(), OLD | packages("libnvidia-encode1", version="535.247.01-1"))
@@ -331,6 +373,45 @@ def test_every_package_of_the_other_flavor_is_replaced(b: str) -> None:
         assert (set(wanted.replaced), set(wanted.installed)) == (set(now), set(neither))
         there = {name: ["580.95.05-1"] for name in names(wanted)}
         assert {f"{name}-" for name in now} <= {*choose(wanted, there, ())}
+
+
+@pytest.mark.parametrize(
+    ("dnf", "version", "flavor"),
+    [(True, "580.95.05", "proprietary"), (True, "615.71.09", None), (False, "580.95.05", None)],
+)
+def test_only_with_dnf_cuda_drivers_requires_the_proprietary_module(dnf: bool, version: str, flavor: str) -> None:
+    system: dict[str, Any] = {"os": "rocky", "have": ("dnf",), "modules_unknown": "x"} if dnf else {}
+    state = bare(H200, of=packages("cuda-drivers", version=f"{version}-1", maker=NVIDIA), **system)
+    assert driverinstall.actual(state)["driver.module"] == flavor
+    assert driverinstall.wanted(install(flavor="open"), state).replaced == (("cuda-drivers",) if flavor else ())
+
+
+BUILT = packages("nvidia-driver-cuda", "kmod-nvidia-open-dkms", version="580.95.05-1.el9", maker=NVIDIA)
+
+
+@pytest.mark.parametrize(
+    ("version", "fields", "there"),
+    [
+        ("580.95.05", {}, True),
+        ("575.57.08", {}, False),
+        ("", {}, False),
+        ("", {"modules_unknown": "no modinfo"}, True),
+        ("", {"have": ("apt-get",), "os": "debian"}, True),
+    ],
+)
+def test_a_module_that_dkms_could_not_build_is_missing(version: str, fields: dict[str, Any], there: bool) -> None:
+    built = (Module(kernel=NEXT, path="/x", version=version, open=True),) if version else ()
+    state = bare(H200, of=BUILT, **{"os": "rocky", "have": ("dnf",), "modules": built, **fields})
+    assert driverinstall.actual(state)["driver.module"] == ("open" if there else None)
+    assert driverinstall.wanted(install(), state).flavor == "open", "the packages tell the flavor"
+
+
+def test_packages_of_32_bits_are_refused_only_with_dnf() -> None:
+    of = BUILT | packages("nvidia-driver-cuda-libs:i686", version="580.95.05-1.el9", maker=NVIDIA)
+    newer = install("580.105.08")
+    with pytest.raises(NotComparable, match=r"dnf remove nvidia-driver-cuda-libs\.i686 first"):
+        driverinstall.expected(newer, bare(H200, of=of, os="rocky", have=("dnf",)))
+    driverinstall.expected(newer, bare(H200, of=of))
 
 
 @pytest.mark.parametrize(

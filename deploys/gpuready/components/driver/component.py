@@ -171,14 +171,16 @@ class Simulate(Script, template="driver/simulate"):
 class InstallPackages(Script, template="driver/install"):
     """Install ``pins`` if the simulation is still the same as ``judged``.
 
-    ``packages``: the driver's packages before the installation. ``nouveau``: nouveau must not load. ``fabric_manager``:
-    the fabric manager must run, and needs ``modules`` of the kernel.
+    ``packages``: the driver's packages before the installation, and ``held``, those that dnf holds after it, even if
+    the module cannot be built. ``nouveau``: nouveau must not load. ``fabric_manager``: the fabric manager must run, and
+    needs ``modules`` of the kernel.
     """
 
     pins: tuple[str, ...]
     preferences: bytes
     judged: str
     packages: tuple[str, ...]
+    held: tuple[str, ...]
     version: str
     kernels: tuple[str, ...]
     kind: str
@@ -217,11 +219,14 @@ def _install(spec: NodeSpec, state: NodeState) -> Generator[Step, Reply, dict[st
     simulate = Simulate(pins, preferences, dnf)
     told = yield Step("driver-simulate", simulate, timeout=300, survives=False, summary="simulate the installation")
     gone = recipes.judge(told.out, wanted, packages.members(state.installed))
+    pinned = (pin.split("=") for pin in pins if dnf and "=" in pin)
+    held = packages.members({name: Package(version=version, arch="") for name, version in pinned})
     script = InstallPackages(
         pins=pins,
         preferences=preferences,
         judged=told.out,
-        packages=tuple(packages.members(state.installed)),
+        packages=(*dict.fromkeys((*packages.members(state.installed), *held)),),
+        held=tuple(held),
         version=wanted.version,
         kernels=wanted.kernels,
         kind="restart" if state.driver.loaded else "recreate",

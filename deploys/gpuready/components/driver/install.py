@@ -47,7 +47,7 @@ _FLAVORED = re.compile(
     r"nvidia-(tesla-\d+-)?(open-)?kernel-(open-)?(dkms|source)|nvidia-open(-\d+)?|nvidia-driver-open"
     r"|nvidia-(driver|kernel-source|headless(-no-dkms)?|dkms)-\d+(-server)?(-open)?"
     r"|nvidia-(kernel-source|headless(-no-dkms)?|dkms)(-open)?"
-    r"|kmod-nvidia(-open|-latest)?(-dkms|-\d.*)?|cuda-drivers(-\d+)?"
+    r"|kmod-nvidia(-open|-latest)?(-dkms|-\d.*)?"
 )
 
 
@@ -62,6 +62,7 @@ def expected(spec: NodeSpec, state: NodeState) -> dict[str, Value]:
     flavor = _flavor(spec, state)
     installed = driver_packages.versions(driver_packages.members(state.installed))
     if installed != [version] or actual(state)["driver.module"] != flavor:
+        _refuse_architectures(state)
         _refuse(spec, state, flavor)
     want: dict[str, Value] = {"driver.version": version, "driver.module": flavor, "driver.nouveau": "kept away"}
     if not manager(state).dnf:
@@ -86,7 +87,7 @@ def actual(state: NodeState) -> dict[str, Value]:
     stream = re.search(r"^stream *= *(\S+)$", state.text(STREAM), re.M)
     return {
         "driver.version": ", ".join([*driver_packages.versions(members), *broken]) or None,
-        "driver.module": _module(members, state),
+        "driver.module": None if _lacks_module(members, state) else _module(members, state),
         "driver.pin": pin[1] if pin else None,
         "driver.stream": stream[1] if stream else None,
         "driver.nouveau": "kept away" if next_boot.nouveau_kept_away(state) else None,
@@ -118,7 +119,8 @@ def wanted(spec: NodeSpec, state: NodeState) -> Wanted:
     members = driver_packages.members(state.installed)
     owners = [owner.name for owner in driver_packages.owners(state)]
     makers = [name.removeprefix("packages of ") for name in owners if name.startswith("packages of ")]
-    other = [name for name in members if _carries(name) not in ("", flavor)]
+    carries = _carried(members, state)
+    other = [name for name in members if carries.get(name, flavor) != flavor]
     return Wanted(
         os="rhel" if manager(state).dnf else state.os.id,
         version=spec.driver.version or "",
@@ -180,15 +182,40 @@ def _devices(state: NodeState) -> list[tables.Device]:
     return sorted({*devices_of(state)} - {tables.Device()}, key=lambda each: each.model)
 
 
-def _carries(name: str) -> str:
-    """Return the flavor that a package is for; empty if it fits both."""
-    name = driver_packages.plain(name)
-    return ("open" if "open" in name.split("-") else "proprietary") if _FLAVORED.fullmatch(name) else ""
+def _carried(members: Mapping[str, Package], state: NodeState) -> dict[str, str]:
+    """Return the flavor of each package that fits only one; dnf's cuda-drivers requires the proprietary module."""
+    found = {}
+    for name, package in members.items():
+        plain = driver_packages.plain(name)
+        if _FLAVORED.fullmatch(plain):
+            found[name] = "open" if "open" in plain.split("-") else "proprietary"
+        elif manager(state).dnf and re.fullmatch(r"cuda-drivers(-\d+)?", plain) and _has_closed(package):
+            found[name] = "proprietary"
+    return found
+
+
+def _has_closed(package: Package) -> bool:
+    """Tell whether the package's branch has the proprietary module."""
+    return not tables.open_only(numbers(driver_packages.version(package))[0])
+
+
+def _lacks_module(members: Mapping[str, Package], state: NodeState) -> bool:
+    """Tell whether a build failed with dnf, whose transaction succeeds then: the next kernel has no such module.
+
+    If it is not certain which kernel boots next, none has one.
+    """
+    versions = driver_packages.versions(members)
+    if not manager(state).dnf or state.boots.modules_unknown or len(versions) != 1:
+        return False
+    kernels, certain = next_boot.kernels(state)
+    found = [state.boots.module(kernel) for kernel in kernels if kernel in state.boots.installed]
+    lacks = [module is None or module.version != versions[0] for module in found]
+    return bool(lacks) and (any(lacks) if certain else all(lacks))
 
 
 def _module(members: Mapping[str, Package], state: NodeState) -> str | None:
     """Return the flavor of the installed packages; if their names do not tell, that of the running kernel's module."""
-    if said := {_carries(name) for name in members} - {""}:
+    if said := {*_carried(members, state).values()}:
         return "open" if "open" in said else "proprietary"
     there = state.boots.module(state.kernel) if members else None
     return ("open" if there.open else "proprietary") if there else None
@@ -203,8 +230,8 @@ def _flavor(spec: NodeSpec, state: NodeState) -> str:
         return "proprietary" if "never" in rules else "open"
     if tables.open_only(spec.driver.branch):
         return "open"
-    if now := actual(state)["driver.module"]:
-        return str(now)
+    if now := _module(driver_packages.members(state.installed), state):
+        return now
     if not rules:
         raise NotComparable("driver.flavor is auto, but there is no GPU to choose by: set it to open or proprietary")
     return "open" if spec.driver.branch >= 560 else "proprietary"
@@ -251,6 +278,15 @@ def _refuse(spec: NodeSpec, state: NodeState, flavor: str) -> None:
             "Secure Boot is on and would refuse a module that is built here: install the driver by hand and enrol "
             "DKMS's key (mokutil --import, then the console), or turn Secure Boot off; nothing was installed"
         )
+
+
+def _refuse_architectures(state: NodeState) -> None:
+    """Raise :class:`NotComparable` for 32-bit packages of dnf: the recipes do not move them with the driver."""
+    members = driver_packages.members(state.installed)
+    old = [driver_packages.plain(n) for n, p in members.items() if p.arch == "i686" or n.endswith(":i686")]
+    if old and manager(state).dnf:
+        names = " ".join(f"{name}.i686" for name in old)
+        raise NotComparable(f"gpuready does not install the driver's 32-bit packages: dnf remove {names} first")
 
 
 def _refuse_flavor(spec: NodeSpec, state: NodeState, flavor: str) -> None:

@@ -20,7 +20,7 @@ from gpuready.model.state import Package
 
 #: Package -> its versions, newest first.
 Available = dict[str, list[str]]
-_INSTALL = re.compile(r"Inst (\S+)(?: \[([^\]]*)\])? \((\S+)")
+_INSTALL = re.compile(r"Inst (\S+)(?: \[([^\]]*)\])? \(([^\s)]+)")
 _REMOVE = re.compile(r"(?:Remv|Purg) (\S+)(?: \[([^\]]*)\])?")
 #: Packages of prebuilt, signed modules. ``kind``: branch and flavor. ``suffix``: a kernel, or a series of kernels.
 _PREBUILT = re.compile(r"linux-modules-nvidia-(?P<kind>\d+(?:-server)?(?:-open)?)-(?P<suffix>.+)")
@@ -28,6 +28,8 @@ _PREBUILT = re.compile(r"linux-modules-nvidia-(?P<kind>\d+(?:-server)?(?:-open)?
 _FOLLOWS = re.compile(r"linux-(modules|objects|signatures)-nvidia-")
 #: Tools that follow the driver's version, or may.
 _BESIDE = re.compile(r"nvidia-(modprobe|persistenced|settings|xconfig)")
+#: Packages of a kernel itself, as opposed to its headers.
+_KERNEL = re.compile(r"kernel[\d.]*(-(uek|rt|64k|debug|lt|ml|uki-virt))*(-(core|modules\S*))?|linux-image-(\S+)")
 #: What a message says of a companion without which the driver is not installed.
 _COMPANIONS = {
     "fabric_manager": "fabric manager {v}, which the GPUs behind NVSwitches need",
@@ -225,7 +227,7 @@ def judge(simulated: str, wanted: Wanted, packages: Mapping[str, Package]) -> tu
     Name and version tell which packages are the driver's, because other tools of NVIDIA have similar names.
     """
     becomes = {name: package.version for name, package in driver_packages.members(packages).items()}
-    other, goes = [], []
+    other, goes, kernels = [], [], []
     for line in simulated.splitlines():
         if gone := _REMOVE.match(line):
             becomes.pop(gone[1], None)
@@ -235,9 +237,17 @@ def judge(simulated: str, wanted: Wanted, packages: Mapping[str, Package]) -> tu
         elif new := _INSTALL.match(line):
             if driver_packages.is_named(new[1]) and _upstream(new[3]):
                 becomes[new[1]] = new[3]
+            elif _is_new_kernel(new[1], new[3], wanted):
+                kernels.append(f"{new[1]} {new[3]}")
             elif new[2] and not (_FOLLOWS.match(new[1]) or _BESIDE.match(new[1])):
                 other.append(f"change {new[1]} to {new[3]}")
-    if other:
+    if kernels:
+        raise ConvergeError(
+            f"the installation would also install another kernel ({', '.join(kernels[:4])}); nothing was changed: "
+            "update the node and reboot first, or install the headers of the running kernel "
+            f"({', '.join(wanted.headers(kernel) for kernel in wanted.kernels)})"
+        )
+    if other := [*dict.fromkeys(other)]:
         more = f" and {len(other) - 4} more" if len(other) > 4 else ""
         raise ConvergeError(
             f"the installation would also {', '.join(other[:4])}{more}; nothing was changed: do that yourself first"
@@ -248,4 +258,10 @@ def judge(simulated: str, wanted: Wanted, packages: Mapping[str, Package]) -> tu
             f"these packages would not be at {wanted.version}: {', '.join(wrong[:6])}; nothing was changed: purge them "
             "first"
         )
-    return tuple(goes)
+    return tuple(dict.fromkeys(goes))
+
+
+def _is_new_kernel(name: str, version: str, wanted: Wanted) -> bool:
+    """Tell whether a package belongs to a kernel, but not to one of those that get the module."""
+    found = _KERNEL.fullmatch(name)
+    return found is not None and not any(k == found[5] or k.startswith(f"{version}.") for k in wanted.kernels)
