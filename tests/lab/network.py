@@ -168,8 +168,8 @@ def attach_taps(index: int, first: int) -> None:
 def detach(name: str, index: int) -> None:
     """Remove the links, a bridge that joins no others, and the namespace, whichever of them is there."""
     bridge = Path("/sys/class/net", plug(index), "master").resolve()
-    for name in (link(index), plug(index)):
-        _remove_link(name)
+    for end in (link(index), plug(index)):
+        _remove_link(end)
     if (bridge / "brif").exists() and not any((bridge / "brif").iterdir()):
         _remove_link(bridge.name)
     space = namespace(name)

@@ -129,7 +129,7 @@ def test_cdi_specs_that_do_not_fit(node: Host, lab: Lab) -> None:
     verdicts = node.plan(hardware={"gpus": 1}, code=None)
     assert verdicts.component("cdi")["reason"] == "no NVIDIA driver is loaded"
     stale = verdicts.check("cdi.stale")
-    assert stale["status"] == "warn" and "files that do not exist" in stale["evidence"]
+    assert stale["status"] == "warn" and "missing files, such as" in stale["evidence"]
     missing = set(seen(node, driver).cdi_missing)
     assert {f"{LIBRARIES}/libEGL_nvidia.so.{driver}", "/dev/nvidiactl"} <= missing
     assert not {f"{LIBRARIES}/libcuda.so.{driver}", "/usr/bin/nvidia-cdi-hook"} & missing
