@@ -1,6 +1,6 @@
 """Stand-ins for the RPM packages of NVIDIA's driver: their names, epoch, relations and scriptlets, and nothing else.
 
-NVIDIA's own packages cannot be had here. What counts for an installation is real: dnf resolves these relations, rpm
+NVIDIA's own packages cannot be had here. But the installation is real: dnf resolves these relations, rpm
 runs these scriptlets, and modinfo reads the module that `dkms` (a stand-in, too) puts in place, or does not.
 Sources: NVIDIA/yum-packaging-nvidia-driver and -dkms-nvidia (the .spec files, modules of RHEL 8 and 9).
 """
@@ -96,7 +96,7 @@ chmod 755 $RPM_BUILD_ROOT{{folder}}/{{file}}
 """
 _DKMS = f"""#!/bin/sh
 # Stand-in: dkms VERB -m NAME -v VERSION, or autoinstall -k KERNEL. What it would compile lies ready in /usr/src.
-# As the real one, it builds for the kernel that runs unless it is told another; none of the machine's kernels runs.
+# Like the real one, it builds for the running kernel unless another is named. None of the machine's kernels runs.
 case $1 in
   add) mkdir -p "/var/lib/dkms/$3/$5" ;;
   autoinstall)

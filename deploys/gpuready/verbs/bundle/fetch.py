@@ -139,7 +139,7 @@ def _written(path: Path) -> Iterator[None]:
 
 
 def _hashes(path: Path, algorithm: str) -> tuple[str, str]:
-    """Return the SHA-256 of a file, and its hash by ``algorithm``. Both are empty if there is no file."""
+    """Return two hashes of a file: SHA-256, and the one that ``algorithm`` names. Both are empty without a file."""
     if not path.is_file():
         return "", ""
     first, other = hashlib.sha256(), hashlib.new(algorithm)
