@@ -27,6 +27,7 @@ from tests.report.test_report_runs import (
     DOCKER,
     NO_ROUTE,
     NO_RUNTIME,
+    SAME,
     STUB,
     TOOLKIT,
     UNSEEN,
@@ -273,6 +274,27 @@ def test_a_long_hostlist_ends() -> None:
 
 def test_clean_keeps_what_people_write() -> None:
     assert printable("Zürich → 日本\tx") == "Zürich → 日本    x"
+
+
+def test_errors_that_differ_only_in_the_host_are_one_and_name_the_first() -> None:
+    names = [f"gpu{n:02}" for n in range(1, 41)]
+    made = run("plan", *(
+        host(name, "unreachable", error=UnreachableError(f"the host key of {name} is not known", remedy=f"ssh {name}"))
+        for name in names
+    ))  # fmt: skip
+    told = human(made, 4)
+    assert "UNREACHABLE  gpu[01-40]: the host key of gpu01 is not known (39 more hosts alike)\n" in told
+    assert told.count("is not known") == 1 and "  fix:     ssh HOST\n" in told
+
+
+def test_the_usual_known_hosts_of_an_inventory_is_named_with_v() -> None:
+    made = run("plan", host("gpu01", "ok", component(SAME)))
+    made.hosts[0].notes += ["known_hosts comes from the inventory: /known_hosts"]
+    assert "known_hosts" not in human(made, 0)
+    made.verbose = True
+    assert "note:    gpu01: known_hosts comes from the inventory: /known_hosts\n" in human(made, 0)
+    made.verbose, made.hosts[0].notes = False, ["known_hosts comes from the inventory, but is not there: /none"]
+    assert "but is not there: /none\n" in human(made, 0)
 
 
 def test_an_error_names_its_host_once_and_the_inventory_of_the_run() -> None:
