@@ -176,7 +176,7 @@ def error_blocks(run: Run) -> dict[tuple[str, str, str], Names]:
             message, fix = message_and_fix(host.error)
             fix = fix.replace("-i INVENTORY", run.inventory or "-i INVENTORY")
             exact = (host.outcome, message.removeprefix(f"{host.name}: "), fix)
-            of_any = (host.outcome, of_any_host(exact[1], host.name), of_any_host(exact[2], host.name, "HOST"))
+            of_any = (host.outcome, of_any_host(exact[1], host.name), of_any_host(exact[2], host.name))
             alike.setdefault(of_any, {}).setdefault(exact, []).append(host.name)
     found: dict[tuple[str, str, str], Names] = {}
     for (outcome, _, fix), same in alike.items():
@@ -187,9 +187,9 @@ def error_blocks(run: Run) -> dict[tuple[str, str, str], Names]:
     return found
 
 
-def of_any_host(text: str, name: str, instead: str = "*") -> str:
-    """A message with ``instead`` for its host's name and for each address."""
-    return _ADDRESS.sub(instead, re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", instead, text))
+def of_any_host(text: str, name: str) -> str:
+    """A message with HOST for its host's name and for each address."""
+    return _ADDRESS.sub("HOST", re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", "HOST", text))
 
 
 def note_blocks(run: Run) -> dict[str, Names]:
