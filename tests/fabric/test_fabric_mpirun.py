@@ -263,7 +263,12 @@ def test_what_nccl_tests_and_open_mpi_4_1_printed_on_two_h200(tmp_path: Path) ->
     answer, limits = Answer(0, text), Thresholds(collective=2)
     ends = [replace(each, end=replace(each.end, device="eth0", port=0)) for each in two()]
     outcome = mpirun.judged(ends, answer, limits)
-    assert [(row.size >> 20, row.busbw) for row in outcome.measured] == [(1, 1.6521), (4, 2.6338), (16, 2.4634), (64, 2.7779)]
+    assert [(row.size >> 20, row.busbw) for row in outcome.measured] == [
+        (1, 1.6521),
+        (4, 2.6338),
+        (16, 2.4634),
+        (64, 2.7779),
+    ]
     found = findings(ends, [answer] * 2, outcome, None, mpirun.proof)
     assert [each.status for each in found] == ["pass", "pass"], found
     assert [each.proof for each in found] == [f"{each.end}: NCCL's log shows Socket" for each in ends]
