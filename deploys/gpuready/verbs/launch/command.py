@@ -118,7 +118,9 @@ def _slurm(state: str | None, script: tuple[str, ...], **given: Any) -> None:
 
     wanted, nodes = _workload("slurm", state, given, "gpus", "nodes")
     if not wanted.on_host:
-        how = "gpuready nccl --output env prints those for TCP" if state else "--state FILE adds those for RDMA"
+        how = "--state FILE adds those for RDMA"
+        if state:
+            how = "those of the hosts are in /etc/nccl.conf" if wanted.rdma else "gpuready nccl prints those for TCP"
         say(f"note: the script has no NCCL settings; {how}", err=True)
     _print(slurm(wanted, nodes, script or (EXAMPLE,)))
 
