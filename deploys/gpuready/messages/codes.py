@@ -96,8 +96,10 @@ _CUDA_CAUSES = (
     ),
     _Cause(
         (216,),
-        "The GPU is in an exclusive compute mode, and another process uses it.",
-        "nvidia-smi -q -d COMPUTE shows the mode, nvidia-smi lists the process; end it, or set nvidia-smi -c DEFAULT",
+        "The GPU is in an exclusive compute mode, and another process uses it. With MPS that is right, and the process is the MPS "
+        "daemon: then this program does not reach it.",
+        "nvidia-smi -q -d COMPUTE shows the mode, nvidia-smi lists the process; without MPS end it, or set nvidia-smi -c DEFAULT; "
+        "with MPS give the program CUDA_MPS_PIPE_DIRECTORY and the daemon's /dev/shm (containers: --ipc=host)",
         ("gpu.answers",),
     ),
     _Cause(
@@ -109,9 +111,11 @@ _CUDA_CAUSES = (
     ),
     _Cause(
         (304,),
-        "A call of CUDA to the operating system failed: a device node, a limit (ulimit -a) or a permission.",
-        "compare with root on the host; gpuready apply creates the device nodes; dmesg may name the reason",
-        ("driver.nodes", "libcuda.init"),
+        "A call of CUDA to the operating system failed: a device node, a limit (ulimit -a) or a permission; in a container also "
+        "its device rules, its seccomp profile or /dev/shm.",
+        "compare with root on the host: if it works there, the container is the cause (ls -l /dev/nvidia* in it, create it "
+        "again); else gpuready apply creates the device nodes, and dmesg may name the reason",
+        ("driver.nodes", "libcuda.init", "libcuda.container"),
     ),
     _Cause(
         (600,),
@@ -187,11 +191,11 @@ _NVML_CAUSES = (
     ),
     _Cause(
         (12,),
-        "libnvidia-ml.so.1 was not found: no driver, a directory that ldconfig does not list, or a container or pod without "
-        "the NVIDIA runtime.",
-        "in a container use --runtime=nvidia, in a pod runtimeClassName: nvidia; on the host install the driver, and "
-        "gpuready apply (ldso) adds its directory to the linker cache",
-        ("libcuda.ldcache", "driver.loaded", "docker.runtime", "containerd.runtime"),
+        "libnvidia-ml.so.1 was not found: no driver, a directory that ldconfig does not list, a container or pod without the "
+        "NVIDIA runtime, or a pod (DRA driver, GPU Operator) that searches another directory of the host for the driver.",
+        "nvidia-smi on the host first: if it fails, install the driver; gpuready apply (ldso) adds its directory to the linker "
+        "cache. In a container use --runtime=nvidia, in a pod runtimeClassName: nvidia; for the DRA driver check nvidiaDriverRoot",
+        ("libcuda.ldcache", "driver.loaded", "docker.runtime", "containerd.runtime", "crio.config"),
     ),
     _Cause(
         (13,),
@@ -220,9 +224,10 @@ _NVML_CAUSES = (
     ),
     _Cause(
         (NVML_UNKNOWN,),
-        "The driver failed without naming a reason: the GPU hangs or was lost, or the container lost its access to it "
-        "(systemctl daemon-reload).",
-        "run nvidia-smi on the host: if it fails there, look for an Xid in dmesg; else recreate the container",
+        "The driver failed without naming a reason: the GPU hangs or was lost; or the container may not use it: systemctl "
+        "daemon-reload took its rights, or it never had them (no-cgroups = true, or crun 1.18 with the toolkit's legacy hook).",
+        "run nvidia-smi on the host: if it fails there, look for an Xid in dmesg; else recreate the container; if a new one "
+        "fails, too, use CDI",
         ("gpu.answers", "gpu.xid", "driver.charlinks", "docker.smoke"),
     ),
     _Cause(
