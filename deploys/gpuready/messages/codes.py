@@ -284,7 +284,7 @@ _XID_CAUSES = {
     121: "The link between CPU and GPU (C2C) had an error, and corrected it. No data is wrong.",
     140: "GPU memory had an error that ECC cannot correct.",
     154: "The driver changed its advice for this GPU. The line names it: reset, reboot, drain, or nothing (None).",
-    **dict.fromkeys(range(144, 151), "An NVLink of this GPU had an error. The line says whether it was fatal."),
+    **dict.fromkeys(range(144, 151), "An NVLink of this GPU had an error. Its line in dmesg says whether it was fatal."),
     163: "The GPU switched its hardware power smoothing off.",
     164: "The hardware for power smoothing is near the end of its life.",
     165: "The hardware for power smoothing is worn out.",
@@ -298,6 +298,8 @@ _XID_PROGRAM = (
     "and have that GPU tested"
 )
 _XID_IGNORED = "nothing, unless another Xid comes with it"
+_XID_WORN = "; if this GPU gets new ones after a reset (gpu.remap: the count of remapped rows grows), have it replaced"
+_WORN = (48, 63, 94, 95, 140, 171)
 _XID_CHECKS = {
     48: ("gpu.remap", "gpu.ecc"), 63: ("gpu.remap", "gpu.retired"), 64: ("gpu.remap", "gpu.retired"), 79: ("gpu.count", "gpu.answers"),
     94: ("gpu.remap", "gpu.ecc"), 95: ("gpu.remap", "gpu.ecc"), 119: ("driver.firmware", "gpu.answers"),
@@ -360,6 +362,7 @@ def _xid(variant: str) -> Message:
         f"The driver reports: {name}. {means}" if name else f"By NVIDIA's catalogue, {asked.means}."
     )
     fix = asked.remedy or (_XID_PROGRAM if number in actions["program"]["xids"] else _XID_IGNORED)
+    fix += _XID_WORN if number in _WORN else ""
     title = f"Xid {number}: {name}" if name else f"Xid {number}"
     return Message(title, "", _XID_PAGE, ("gpu.xid", *_XID_CHECKS.get(number, ())), why, fix)
 
