@@ -298,7 +298,7 @@ _XID_PROGRAM = (
     "and have that GPU tested"
 )
 _XID_IGNORED = "nothing, unless another Xid comes with it"
-_XID_WORN = "; if this GPU gets new ones after a reset (gpu.remap: the count of remapped rows grows), have it replaced"
+_XID_WORN = "; if its count of remapped rows (gpu.remap) goes on growing after resets, have the GPU replaced"
 _WORN = (48, 63, 94, 95, 140, 171)
 _XID_CHECKS = {
     48: ("gpu.remap", "gpu.ecc"), 63: ("gpu.remap", "gpu.retired"), 64: ("gpu.remap", "gpu.retired"), 79: ("gpu.count", "gpu.answers"),
