@@ -204,7 +204,7 @@ def test_the_line_of_an_nvlink5_xid_says_more_than_its_number() -> None:
     peer, signal, known = find(line.format("021425") + "\n" + line.format("004505") + "\nXid 149")
     assert {message.title for message in (peer, signal, known)} == {"Xid 149: NVLink NETIR error"}
     assert "at the other end" in peer.cause and "look first at that device" in peer.fix
-    assert "signal was bad" in signal.cause and "The line says whether it was fatal" in known.cause
+    assert "signal was bad" in signal.cause and "Its line in dmesg says whether it was fatal" in known.cause
     (ignored,) = find("Xid (PCI:0018:01:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 13 (0x0409a0c2 0x00000008 0x1)")
     assert ignored.fix.startswith("nothing")
 

@@ -96,8 +96,10 @@ _CUDA_CAUSES = (
     ),
     _Cause(
         (216,),
-        "The GPU is in an exclusive compute mode, and another process uses it.",
-        "nvidia-smi -q -d COMPUTE shows the mode, nvidia-smi lists the process; end it, or set nvidia-smi -c DEFAULT",
+        "The GPU is in an exclusive compute mode, and another process uses it. With MPS that is right, and the process is the MPS "
+        "daemon: then this program does not reach it.",
+        "nvidia-smi -q -d COMPUTE shows the mode, nvidia-smi lists the process; without MPS end it, or set nvidia-smi -c DEFAULT; "
+        "with MPS give the program CUDA_MPS_PIPE_DIRECTORY and the daemon's /dev/shm (containers: --ipc=host)",
         ("gpu.answers",),
     ),
     _Cause(
@@ -109,9 +111,11 @@ _CUDA_CAUSES = (
     ),
     _Cause(
         (304,),
-        "A call of CUDA to the operating system failed: a device node, a limit (ulimit -a) or a permission.",
-        "compare with root on the host; gpuready apply creates the device nodes; dmesg may name the reason",
-        ("driver.nodes", "libcuda.init"),
+        "A call of CUDA to the operating system failed: a device node, a limit (ulimit -a) or a permission; in a container also "
+        "its device rules, its seccomp profile or /dev/shm.",
+        "compare with root on the host: if it works there, the container is the cause (ls -l /dev/nvidia* in it, create it "
+        "again); else gpuready apply creates the device nodes, and dmesg may name the reason",
+        ("driver.nodes", "libcuda.init", "libcuda.container"),
     ),
     _Cause(
         (600,),
@@ -187,11 +191,11 @@ _NVML_CAUSES = (
     ),
     _Cause(
         (12,),
-        "libnvidia-ml.so.1 was not found: no driver, a directory that ldconfig does not list, or a container or pod without "
-        "the NVIDIA runtime.",
-        "in a container use --runtime=nvidia, in a pod runtimeClassName: nvidia; on the host install the driver, and "
-        "gpuready apply (ldso) adds its directory to the linker cache",
-        ("libcuda.ldcache", "driver.loaded", "docker.runtime", "containerd.runtime"),
+        "libnvidia-ml.so.1 was not found: no driver, a directory that ldconfig does not list, a container or pod without the "
+        "NVIDIA runtime, or a pod (DRA driver, GPU Operator) that searches another directory of the host for the driver.",
+        "nvidia-smi on the host first: if it fails, install the driver; gpuready apply (ldso) adds its directory to the linker "
+        "cache. In a container use --runtime=nvidia, in a pod runtimeClassName: nvidia; for the DRA driver check nvidiaDriverRoot",
+        ("libcuda.ldcache", "driver.loaded", "docker.runtime", "containerd.runtime", "crio.config"),
     ),
     _Cause(
         (13,),
@@ -220,9 +224,10 @@ _NVML_CAUSES = (
     ),
     _Cause(
         (NVML_UNKNOWN,),
-        "The driver failed without naming a reason: the GPU hangs or was lost, or the container lost its access to it "
-        "(systemctl daemon-reload).",
-        "run nvidia-smi on the host: if it fails there, look for an Xid in dmesg; else recreate the container",
+        "The driver failed without naming a reason: the GPU hangs or was lost; or the container may not use it: systemctl "
+        "daemon-reload took its rights, or it never had them (no-cgroups = true, or crun 1.18 with the toolkit's legacy hook).",
+        "run nvidia-smi on the host: if it fails there, look for an Xid in dmesg; else recreate the container; if a new one "
+        "fails, too, use CDI",
         ("gpu.answers", "gpu.xid", "driver.charlinks", "docker.smoke"),
     ),
     _Cause(
@@ -279,7 +284,7 @@ _XID_CAUSES = {
     121: "The link between CPU and GPU (C2C) had an error, and corrected it. No data is wrong.",
     140: "GPU memory had an error that ECC cannot correct.",
     154: "The driver changed its advice for this GPU. The line names it: reset, reboot, drain, or nothing (None).",
-    **dict.fromkeys(range(144, 151), "An NVLink of this GPU had an error. The line says whether it was fatal."),
+    **dict.fromkeys(range(144, 151), "An NVLink of this GPU had an error. Its line in dmesg says whether it was fatal."),
     163: "The GPU switched its hardware power smoothing off.",
     164: "The hardware for power smoothing is near the end of its life.",
     165: "The hardware for power smoothing is worn out.",
@@ -293,6 +298,8 @@ _XID_PROGRAM = (
     "and have that GPU tested"
 )
 _XID_IGNORED = "nothing, unless another Xid comes with it"
+_XID_WORN = "; if its count of remapped rows (gpu.remap) goes on growing after resets, have the GPU replaced"
+_WORN = (48, 63, 94, 95, 140, 171)
 _XID_CHECKS = {
     48: ("gpu.remap", "gpu.ecc"), 63: ("gpu.remap", "gpu.retired"), 64: ("gpu.remap", "gpu.retired"), 79: ("gpu.count", "gpu.answers"),
     94: ("gpu.remap", "gpu.ecc"), 95: ("gpu.remap", "gpu.ecc"), 119: ("driver.firmware", "gpu.answers"),
@@ -355,6 +362,7 @@ def _xid(variant: str) -> Message:
         f"The driver reports: {name}. {means}" if name else f"By NVIDIA's catalogue, {asked.means}."
     )
     fix = asked.remedy or (_XID_PROGRAM if number in actions["program"]["xids"] else _XID_IGNORED)
+    fix += _XID_WORN if number in _WORN else ""
     title = f"Xid {number}: {name}" if name else f"Xid {number}"
     return Message(title, "", _XID_PAGE, ("gpu.xid", *_XID_CHECKS.get(number, ())), why, fix)
 
