@@ -226,7 +226,7 @@ def test_of_recorded_states(tmp_path: Path, exits: Exits) -> None:
     assert (found["hosts"]["a"]["outcome"], found["hosts"]["a"]["checks"], found["batches"]) == ("would_change", [], [])
     told = exits(0, *argv, "--limit", "a").out
     assert re.search(r"^a  differs ", told, re.M) and told.endswith("\n1 node differs\n")
-    assert "exit 2 (plan, status --detailed-exitcode" in exits(2, *argv, "--limit", "a", "--detailed-exitcode").out
+    assert "exit 2 (plan and status, only with --detailed-exitcode" in exits(2, *argv, "--limit", "a", "--detailed-exitcode").out
     assert found["hosts"]["a"]["status"]["record"]["by"] == "ops@ci" and "status" not in found["hosts"]["b"]
     assert found["hosts"]["a"]["status"]["spec_changed"] is False
     assert "changed since" in exits(0, *argv, "--limit", "a", "-e", "memlock=auto").out
@@ -239,7 +239,7 @@ def test_a_node_that_was_not_compared_is_called_so_everywhere(tmp_path: Path, ex
     states.write_text(json.dumps({"schema": "gpuready/result/1", "hosts": {"a": {"state": state}}}))
     told = exits(0, "status", "-i", "a,", "--state", states).out
     assert re.search(r"^a  not compared  ", told, re.M) and told.endswith("\n1 node not compared\n")
-    word = HostResult("a", outcome="ok", reason="x").word
+    word = HostResult("a", outcome="ok", reason="x").word("status")
     assert word == ended(word) == "not compared"
 
 
