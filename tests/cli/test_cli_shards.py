@@ -152,7 +152,7 @@ def _plain(found: dict[str, Any]) -> dict[str, Any]:
 def _plain_text(text: str) -> str:
     """A text without the same."""
     text = re.sub(r'\btime="[0-9.]+"|[0-9.]+ s\b', "", text)
-    return re.sub(r"in [0-9]+ batches, .*\n(?:  .*\n)+\n", "", text)
+    return re.sub(r"in [0-9]+ batches, .*\n  hosts: .*\n(?:  why: .*\n)?\n", "", text)
 
 
 def test_batches_of_shards_run_side_by_side(where: tuple[object, ...], shards: Shards, exits: Exits) -> None:

@@ -1,6 +1,6 @@
 """Stand-ins for the RPM packages of NVIDIA's driver: their names, epoch, relations and scriptlets, and nothing else.
 
-NVIDIA's own packages cannot be had here. But the installation is real: dnf resolves these relations, rpm
+NVIDIA's own packages are not available here, but the installation is real: dnf resolves these relations, rpm
 runs these scriptlets, and modinfo reads the module that `dkms` (a stand-in, too) puts in place, or does not.
 Sources: NVIDIA/yum-packaging-nvidia-driver and -dkms-nvidia (the .spec files, modules of RHEL 8 and 9).
 """

@@ -182,10 +182,13 @@ def error_blocks(run: Run) -> dict[tuple[str, str, str], Names]:
     for (outcome, _, fix), same in alike.items():
         names = [name for hosts in same.values() for name in hosts]
         first = next(iter(same))
+        if len(same) == 1:
+            found[first] = names
+            continue
         head, *rest = first[1].split("\n")
         told = "\n".join([f"{head} ({count(len(names) - 1, 'more host')} with the same error)", *rest])
         one_fix = len({exact[2] for exact in same}) == 1
-        found[first if len(same) == 1 else (outcome, told, first[2] if one_fix else fix)] = names
+        found[outcome, told, first[2] if one_fix else fix] = names
     return found
 
 

@@ -79,7 +79,7 @@ INTERRUPTED = Error(
 FINISHED = replace(INTERRUPTED, message="interrupted; gpuready finished what had begun on nodes and began nothing else")
 #: The word for a host that status only reads: it may not be a GPU node.
 NOT_COMPARED = "not compared"
-#: In the progress: nothing more is done with the host, by a verb that judges it later, or not at all.
+#: The word for a host in the progress of a verb that judges it after all hosts are read, or not at all.
 DONE = "done"
 _JUDGED_LATER = ("record", "compat", "fabric")
 #: A note of a host that --resume or --failed-only left out, because it ended well.
