@@ -166,6 +166,10 @@ def lost(node: Mock, script: str, timeout: float = 60) -> str:
     return str(caught.value)
 
 
+def test_a_limit_counts_from_the_start_and_is_named_whole(node: Mock) -> None:
+    assert lost(node, f"sleep 1; {BEGIN}; sleep 60", timeout=3) == "no answer within 3 s"
+
+
 def test_only_lines_with_the_nonce_begin_and_end_an_answer(node: Mock) -> None:
     others = "echo begin; echo begin 0123456789abcdef; echo end 1 $NONCE of another"
     ends = "echo end 1; echo end 7 0123456789abcdef; echo x end 1 $NONCE; printf 'a\\r\\n'"

@@ -132,7 +132,7 @@ class Session:
         root = _ROOT.replace("{how}", _ASKING.format(prompt=self._prompt) if asking else "-n")
         first = _READY.format(ready=ready) if asking else ""
         opening = max(OPENING, context(host).probe_timeout)  # of an overloaded node, all is slow
-        with self._bounded(opening):
+        with self.bounded(opening):
             self._stream = self._open(["sh", "-c", root, first + _SCRIPT.format(size=len(body))], opening)
         self._drain = gevent.spawn(self._read_stderr)
         try:
@@ -163,7 +163,7 @@ class Session:
 
     def listen(self, *words: str, limit: float, nonce: str = "") -> tuple[str, str] | None:
         """Like :meth:`hear`, but return None if the script ends first. Lines without the nonce are skipped."""
-        with self._bounded(limit):
+        with self.bounded(limit):
             while (line := self._line()) is not None:
                 text, _, mark = line.rpartition(" ")
                 word, _, rest = text.partition(" ")
@@ -175,7 +175,7 @@ class Session:
     def records(self, limit: float) -> list[str]:
         """Return the lines after ``begin``, up to and including ``end COUNT``, which loses its nonce."""
         found: list[str] = []
-        with self._bounded(limit):
+        with self.bounded(limit):
             while (line := self._line()) is not None:
                 if line.startswith("end ") and line.endswith(f" {self._nonce}"):
                     return [*found, line.rpartition(" ")[0]]
@@ -186,7 +186,7 @@ class Session:
 
     def send(self, data: bytes, limit: float) -> None:
         """Write to the script's stdin. If the script has already ended, do nothing: its answer says why."""
-        with self._bounded(limit), contextlib.suppress(OSError):
+        with self.bounded(limit), contextlib.suppress(OSError):
             self._stream.sendall(data)
             self._sent += len(data)
 
@@ -198,7 +198,7 @@ class Session:
     def finish(self, limit: float) -> tuple[int, str, str]:
         """Wait until the script has ended. Return its exit status and the last part of its stdout and stderr."""
         kept = bytearray()
-        with self._bounded(limit):
+        with self.bounded(limit):
             while chunk := self._take():
                 kept = (kept + chunk)[-COMPLAINT:]
             self._drain.join()
@@ -320,7 +320,8 @@ class Session:
         return None if is_up(self._host) else ConnectionLost("the connection broke", remedy=_AGAIN)
 
     @contextlib.contextmanager
-    def _bounded(self, seconds: float) -> Iterator[None]:
+    def bounded(self, seconds: float) -> Iterator[None]:
+        """End the connection after ``seconds``: ConnectionLost. Within another limit, the earlier one counts."""
         limit = gevent.Timeout(seconds)
         try:
             with limit:
@@ -359,9 +360,9 @@ def run_script(host: Host, script: str, timeout: float, name: str) -> list[str]:
     count_exec(host)
     with Session(host, script, name) as session:
         session.end_input()
-        end = time.monotonic() + timeout
-        session.hear("begin", limit=timeout)
-        found = session.records(max(1.0, end - time.monotonic()))
+        with session.bounded(timeout):
+            session.hear("begin", limit=timeout)
+            found = session.records(timeout)
         session.linger()
         return found
 
