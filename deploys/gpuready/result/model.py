@@ -82,6 +82,8 @@ NOT_COMPARED = "not compared"
 #: In the progress: nothing more is done with the host, by a verb that judges it later, or not at all.
 DONE = "done"
 _JUDGED_LATER = ("record", "compat", "fabric")
+#: How the outcome of a host with bad checks ends there.
+_FINDING = re.compile(r"(^|, but )[0-9]+ checks? (failed|unknown)$")
 #: A note of a host that --resume or --failed-only left out, because it ended well.
 EARLIER = "done by an earlier run; this one did not connect to it"
 
@@ -356,7 +358,7 @@ class HostResult(Host):
     disturbed: bool = False
 
     def word(self, verb: str) -> str:
-        """Its outcome for the progress of a verb: ``ok``, or ``ok, but 1 check failed``. See :func:`ended`."""
+        """Its outcome for the progress of a verb: ``ok``, ``1 check failed``, or ``changed, but 1 check failed``. See :func:`ended`."""
         if verb in _JUDGED_LATER and self.error is None and self.outcome not in ("unreachable", "not_attempted"):
             return DONE
         if self.outcome == "ok" and self.reason and not self.checks:
@@ -365,7 +367,8 @@ class HostResult(Host):
         bad = failed or [check for check in self.checks if check.status == "unknown" and not check.advisory]
         if not bad or self.outcome not in ("ok", "changed"):
             return self.outcome
-        return f"{self.outcome}, but {count(len(bad), 'check')} {'failed' if failed else 'unknown'}"
+        finding = f"{count(len(bad), 'check')} {'failed' if failed else 'unknown'}"
+        return finding if self.outcome == "ok" else f"{self.outcome}, but {finding}"
 
     def saw_reboot(self, before: str, after: str, seconds: float) -> None:
         """It was rebooted; the boot_ids prove it."""
@@ -407,8 +410,9 @@ class HostResult(Host):
 
 def ended(word: str) -> str:
     """Return the outcome in a host's progress, ``not ok`` for one with bad checks; empty: it is a step."""
-    outcome, but, _ = word.partition(", but ")
-    return "" if outcome not in (*OUTCOMES, NOT_COMPARED, DONE) else "not ok" if but else outcome
+    if _FINDING.search(word):
+        return "not ok"
+    return word if word in (*OUTCOMES, NOT_COMPARED, DONE) else ""
 
 
 @dataclass(frozen=True)
