@@ -18,6 +18,7 @@ import pytest
 
 from gpuready.base.errors import ConvergeError, LockedError
 from gpuready.cli.app import run
+from gpuready.cli.request import request
 from gpuready.contract.check import Level, passed, skip
 from gpuready.contract.rollout import Share
 from gpuready.operations.events import Event
@@ -261,6 +262,22 @@ def test_remove_speaks_of_what_was_chosen(way: str, hosts: str, played: Played, 
     told = exits(0, "remove", "-i", hosts, "--only", "wheels", way)
     assert nodes.asked[0].removing
     assert told.out.splitlines()[-1] == "OK: 1 host without gpuready's wheels"
+
+
+def test_known_hosts_that_the_run_creates_is_not_called_missing(tmp_path: Path) -> None:
+    inventory = tmp_path / "hosts.yaml"
+    reach = f"{{gpuready: {{}}, ansible_ssh_common_args: -o UserKnownHostsFile={tmp_path}/known_hosts}}"
+    inventory.write_text(f"all: {{hosts: {{lab1: {reach}}}}}\n")
+    given: dict[str, Any] = {
+        "inventory": [str(inventory)],
+        "limit": [],
+        "allow_exec": False,
+        "allow_read": [],
+        "color": "never",
+    }
+    for policy, missing in (("strict", True), ("accept-new", False)):
+        (entry,) = request("plan", host_keys=policy, **given).entries
+        assert any("not there" in note for note in entry.notes) == missing
 
 
 def test_yes_applies_at_once(hosts: str, played: Played) -> None:

@@ -166,6 +166,7 @@ def request(
         check_ids=_check_ids,
         extra=[Extra(*each) for each in extra_vars],
         secrets=secrets,
+        accept_new=reach.get("host_keys") == "accept-new",
     )
     mine, share = (None, WHOLE) if shard is None else _shard(found, number, count)
     chosen, skipped = found.chosen, found.skipped
