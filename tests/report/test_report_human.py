@@ -134,6 +134,16 @@ def test_hosts_of_an_earlier_run_are_not_probed_again() -> None:
     assert human(made, 0).startswith("apply: 2 hosts of hosts.yaml, 1 probed, 1 from an earlier run, 1.5 s\n")
 
 
+def test_what_an_earlier_run_changed_is_not_mixed_with_what_this_run_changed() -> None:
+    hosts = [host(name, "changed", component(DOCKER, changed=True), checks=()) for name in ("gpu01", "gpu02", "gpu03")]
+    made = run("apply", *hosts)
+    made.hosts[0].earlier = "2026-11-28T10:00:00Z"
+    told = human(made, 3)
+    assert "\ndocker: changed in an earlier run on gpu01\n" in told and "\ndocker: changed on gpu[02-03]\n" in told
+    assert "\ngpu01  changed in an earlier run  " in told and "\ngpu02  changed  " in told
+    assert "3 hosts: 1 changed in an earlier run, 2 changed" in told
+
+
 @pytest.mark.parametrize(
     ("outcome", "exit_codes", "why"),
     [
@@ -223,6 +233,10 @@ def test_checks_that_fail_because_an_earlier_component_failed_are_named_in_one_l
     shown = human(seen, exit_code(seen))
     assert "as a result: 1 check failed on a: docker.runtime\n" in shown
     assert "FAIL  docker.runtime" not in shown and "FAIL  libcuda.stub on a" in shown
+    never = host("b", "not_attempted", component(DOCKER, attempted=False))  # as --after-batch stopped the run
+    never.checks = [NO_RUNTIME]
+    stopped = human(run("apply", never), 1)
+    assert "before apply: 1 check failed on b: docker.runtime\n" in stopped and "as a result" not in stopped
     done = run("apply", host("a", "changed", component(DOCKER, changed=True), checks=(NO_RUNTIME,)))
     assert "FAIL  docker.runtime" in human(done, exit_code(done))
 

@@ -19,7 +19,7 @@ from gpuready.result.text import Painter, columns
 def host_lines(run: Run, paint: Painter) -> list[str]:
     """``lab1  changed  4 changes, 12 checks passed, 0 GPU checks  4.1 s``, in columns; with ``-v``, the execs, too."""
     return columns([
-        (host.name, paint(blocks.host_style(run, host), blocks.host_word(run, host)), blocks.host_counts(run, host),
+        (host.name, paint(blocks.host_style(run, host), blocks.result_word(run, host)), blocks.host_counts(run, host),
          (f"{count(host.execs, 'exec')}  " if run.verbose else "") + f"{host.seconds:.1f} s")
         for host in run.hosts
     ])  # fmt: skip
@@ -150,7 +150,7 @@ def _gpu_words(run: Run) -> str:
 
 
 def _tally(run: Run) -> str:
-    seen = Counter(blocks.host_word(run, host) for host in run.everyone)
+    seen = Counter(blocks.result_word(run, host) for host in run.everyone)
     words = ", ".join(
         f"{number} {'differ' if word == 'differs' and number > 1 else word}" for word, number in seen.items()
     )

@@ -9,6 +9,7 @@ from gpuready.base.host_list import hostlist
 from gpuready.base.words import count
 from gpuready.result.blocks import (
     CLASSES,
+    EARLIER_RUN,
     ByText,
     DiffBlock,
     consequence_lines,
@@ -92,7 +93,7 @@ def _errors(run: Run, paint: Painter) -> list[str]:
 def _diffs(run: Run, paint: Painter) -> Iterator[list[str]]:
     for block in diff_blocks(run):
         short = run.diff_shown or run.verb == "verify"
-        status = paint(_COLORS.get(block.status_text, "yellow"), block.status_text)
+        status = paint(_COLORS.get(block.status_text.removesuffix(f" {EARLIER_RUN}"), "yellow"), block.status_text)
         yield [
             f"{paint('bold', block.component)}: {status} on {hostlist(block.hosts)}",
             *(_classes(block) if run.part.of_spec and not short else ()),

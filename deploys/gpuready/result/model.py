@@ -358,7 +358,10 @@ class HostResult(Host):
     disturbed: bool = False
 
     def word(self, verb: str) -> str:
-        """Its outcome for the progress of a verb: ``ok``, ``1 check failed``, or ``changed, but 1 check failed``. See :func:`ended`."""
+        """Its outcome for the progress of a verb: ``ok``, ``1 check failed`` or ``changed, but 1 check failed``.
+
+        See :func:`ended`.
+        """
         if verb in _JUDGED_LATER and self.error is None and self.outcome not in ("unreachable", "not_attempted"):
             return DONE
         if self.outcome == "ok" and self.reason and not self.checks:
