@@ -245,7 +245,7 @@ def test_variables_of_hosts_that_differ_and_of_one_that_has_none(cli: Cli, tmp_p
     ("args", "part"),
     [
         (("--output", "env", "--output", "json"), "only one --output can go to stdout"),
-        (("--", "train.py"), "unexpected argument 'train.py'"),
+        (("--", "train.py"), "  fix:     leave out -- train.py\n"),
         (("--output", "yaml"), "yaml"),
     ],
 )

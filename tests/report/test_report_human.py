@@ -68,11 +68,12 @@ def test_the_hosts_to_repeat_it_on_are_shown_whole() -> None:
         made.outcome = "failed"
     told = human(run("apply", *hosts), 1)
     (again,) = [line for line in told.splitlines() if line.startswith("again:")]
-    (option, pattern) = shlex.split(again.removeprefix("again:"))
+    *same, option, pattern = shlex.split(again.removeprefix("again:"))
     graph = Graph()
     for made in hosts:
         graph.add_host(made.name, graph.groups["ungrouped"], Where("test"))
-    assert option == "--limit" and select(graph, [pattern], []) == [made.name for made in hosts[::3]]
+    assert same == ["the", "same", "command", "with"] and option == "--limit"
+    assert select(graph, [pattern], []) == [made.name for made in hosts[::3]]
 
 
 def test_the_next_command_has_the_options_of_this_one_and_no_mask() -> None:
@@ -80,7 +81,10 @@ def test_the_next_command_has_the_options_of_this_one_and_no_mask() -> None:
     made.limit = ("gpu0[1-3]", "!gpu07")
     told = human(made, 0)
     assert "next:    gpuready apply -i hosts.yaml --limit 'gpu0[1-3]' --limit '!gpu07'\n" in told
-    assert "again:   --limit gpu03 instead of --limit 'gpu0[1-3]' --limit '!gpu07'\n" in told
+    made.repeated = ("gpuready launch hosts -i hosts.yaml", "-- train.py --epochs 3")
+    assert "again:   gpuready launch hosts -i hosts.yaml --limit gpu03 -- train.py --epochs 3\n" in human(made, 0)
+    made.repeated = ("gpuready plan -e ansible_become_password=1234", "")  # its secret is masked
+    assert "again:   the same command with --limit gpu03\n" in human(made, 0)
     made.permission = "--batch 1"
     assert "next:    gpuready apply -i hosts.yaml --limit 'gpu0[1-3]' --limit '!gpu07' --batch 1\n" in human(made, 0)
     made.choice = "-i hosts.yaml -e ansible_become_password=env:GPUREADY_SUDO"

@@ -47,8 +47,10 @@ def next_lines(run: Run) -> list[str]:
     allowed = f" {run.permission}" if run.permission and following in ("apply", "remove") else ""
     found = [f"next:    gpuready {following} {run.choice}{limits}{allowed}"] if following else []
     if run.part.least <= len(bad) < len(run.hosts):
-        instead = f" instead of{limits}" if limits else ""
-        found.append(f"again:   --limit {shlex.quote(hostlist(bad, whole=True))}{instead}")
+        before, after = run.repeated if run.repeated[0] == mask_text(run.repeated[0]) else ("", "")
+        chosen = f"--limit {shlex.quote(hostlist(bad, whole=True))}"
+        command = f"{before or 'the same command with'} {chosen} {after}".rstrip()
+        found.append(f"again:   {command}")
     return [line for line in found if mask_text(line) == line]  # one with a mask in it cannot be copied
 
 

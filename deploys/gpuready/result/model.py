@@ -604,7 +604,8 @@ class Run(Summary):
     they are. ``choice``: the options that chose the hosts, as shell words, without ``limit``, the values of
     --limit; empty if no command line did. ``permission``: --allow-disruption and --batch as they were given, as
     shell words. ``verbose``: text also counts the execs. ``for_the_rest``: what to run for hosts that are not done;
-    empty: none are left, or there is no --state-dir. ``why_batches``: why the hosts go in these batches.
+    empty: none are left, or there is no --state-dir. ``why_batches``: why the hosts go in these batches. ``repeated``:
+    the command line without --limit, before and after the place for a new one.
     """
 
     verb: str
@@ -622,6 +623,7 @@ class Run(Summary):
     limit: tuple[str, ...] = ()
     verbose: bool = False
     for_the_rest: str = ""
+    repeated: tuple[str, str] = ("", "")
     why_batches: list[str] = field(default_factory=list, repr=False)
 
     @property

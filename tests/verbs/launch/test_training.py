@@ -175,7 +175,11 @@ def test_a_node_without_rdma_gets_no_settings_of_it(tmp_path: Path, exits: Exits
         (("launch", "hosts"), "-i is missing"),
         (("launch", "hosts", "-i", "a,", "--master-addr", "a b"), "not an address or a host name"),
         (("launch", "slurm", "--state", "x"), "-i is missing"),
-        (("launch", "kubernetes", "--", "train.py"), "unexpected argument 'train.py'"),
+        (
+            ("launch", "kubernetes", "--", "train.py"),
+            "unexpected argument 'train.py': gpuready launch kubernetes takes nothing after --\n"
+            "  fix:     leave out -- train.py: put your script in place of ddp.py in the ConfigMap of the job\n",
+        ),
     ],
 )
 def test_usage(words: tuple[str, ...], part: str, exits: Exits) -> None:

@@ -123,7 +123,8 @@ def _slurm(state: str | None, script: tuple[str, ...], **given: Any) -> None:
     _print(slurm(wanted, nodes, script or (EXAMPLE,)))
 
 
-@command.command("kubernetes", cls=HostVerb, help=_KUBERNETES)
+@command.command("kubernetes", cls=HostVerb, help=_KUBERNETES,
+                 own_script=f"put your script in place of {EXAMPLE} in the ConfigMap of the job")  # fmt: skip
 @hosts
 @STATE
 @RDMA_RESOURCE
