@@ -345,7 +345,7 @@ def test_another_release_or_a_copy_adds_no_risk(place: Path, exits: Exits) -> No
     for of_host in found["hosts"].values():
         of_host.pop("spec", None)
         of_host.pop("xids", None)
-        host["newer"] = [1]
+        of_host["newer"] = [1]
     path.write_text(json.dumps(found))
     assert "skipped" not in exits(0, "history", place).out
 
