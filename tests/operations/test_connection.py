@@ -43,7 +43,9 @@ def test_a_relative_known_hosts_is_named_with_its_folder(tmp_path: Path, monkeyp
     assert entry("known_hosts", accept_new=True).notes == (f"{note}: {tmp_path}/known_hosts",)
     (tmp_path / "known_hosts").touch()
     assert entry("known_hosts").notes == (f"{note}: {tmp_path}/known_hosts",)
-    assert entry("/dev/null", accept_new=True).notes == (f"{note}, but is not there: /dev/null",)
+    assert entry("/dev/null").notes == (f"{note}: /dev/null",)
+    for unknown in ("~nosuchuser/known_hosts", f"{tmp_path}/known_hosts/known"):
+        assert entry(unknown).notes[0].startswith(f"{note}, but is not there: ")
     assert f"shows and stores it in {tmp_path}/known_hosts (run it in {tmp_path});" in fix("known_hosts", Status.new)
     assert f"(or ssh-keygen -R 'gpu01' -f {tmp_path}/known_hosts)" in fix("known_hosts", Status.changed)
     assert "shows and stores it in /etc/known;" in fix("/etc/known", Status.new)

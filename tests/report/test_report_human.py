@@ -301,7 +301,7 @@ def test_errors_that_differ_only_in_the_host_are_one_and_name_the_first() -> Non
         for name in names
     ))  # fmt: skip
     told = human(made, 4)
-    assert "UNREACHABLE  gpu[01-40]: the host key of gpu01 is not known (39 more hosts alike)\n" in told
+    assert "UNREACHABLE  gpu[01-40]: the host key of gpu01 is not known (39 more hosts with the same error)\n" in told
     assert told.count("is not known") == 1 and "  fix:     ssh HOST\n" in told
 
 

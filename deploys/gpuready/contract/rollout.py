@@ -15,7 +15,7 @@ from gpuready.base.host_list import hostlist
 MAX_FAIL = re.compile(r"[0-9]{1,6}|[0-9]{1,2}%|100%")
 CAUTIOUS = "1,25%"
 _BY_DEFAULT = (
-    "the change may disturb running work, so one host goes first, then a quarter of them at a time; "
+    "of the hosts whose running work the change may disturb, one goes first, then a quarter at a time; "
     "--batch or maintenance.batch sets other sizes"
 )
 NO_SHARE = (

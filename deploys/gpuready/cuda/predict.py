@@ -242,7 +242,11 @@ def _entrypoint_refuses(host: Host, image: Image) -> str:
         return f"{what} has {lacks}"
     if library.version > host.driver and listed(host, library):
         return ""
-    return f"{what} does not support driver branch {host.driver[0]}, by the support matrix and the lists of its release"
+    noted = library.note is not None and library.note.driver
+    why = (
+        "its ELF note does not list it" if noted else "neither the support matrix nor an image of its release lists it"
+    )
+    return f"{what} does not support driver branch {host.driver[0]}: {why}"
 
 
 def _too_new(host: Host, library: CompatLib) -> str:

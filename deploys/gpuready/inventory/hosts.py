@@ -272,9 +272,8 @@ class _HostLoader:
         if not self.secrets and (missing := missing_password(variables, self.allow_exec, self.allow_read)):
             remarks.append(missing)
         if file := known_hosts_file(reach):
-            paths = [Path(each).expanduser() for each in file.split()]
-            there = all(each.is_file() or (self.accept_new and not each.exists()) for each in paths)
-            remarks.append(f"{KNOWN_HOSTS if there else _NO_KNOWN_HOSTS}: {file}")
+            lacks = not self.accept_new and _none_there(file)  # the run creates it
+            remarks.append(f"{_NO_KNOWN_HOSTS if lacks else KNOWN_HOSTS}: {file}")
         notes, where = (*self.notes, *remarks), self.graph.hosts[name].where
         spread = self._spread(name, found.spec, layers)
         return HostEntry(name, reach, found.spec, groups, notes, where, spread, found.given)
@@ -383,3 +382,17 @@ def _encrypted(where: Where, names: Sequence[str]) -> SpecError:
         where=where,
         allowed=f"plain text, with secrets in a file of their own (group_vars/NAME/vault.yml); or {_DECRYPT}",
     )
+
+
+def _none_there(files: str) -> bool:
+    """Whether no file of UserKnownHostsFile is there. Names with tokens (%), none and /dev/null do not count."""
+    named = files.split()
+    known = not any("%" in name or name in ("none", "/dev/null") for name in named)
+    return known and not any(map(_is_file, named))
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).expanduser().is_file()
+    except (OSError, RuntimeError):  # a directory that this user may not search; no such user
+        return False

@@ -171,7 +171,7 @@ def error_blocks(run: Run) -> dict[tuple[str, str, str], Names]:
     """(outcome, message, remedy) -> hosts; errors that a component's block shows are left out.
 
     Messages that differ only in the host's own name or address are one: the first host's stands for all, and HOST for
-    its name or address in the remedy.
+    its name or address in a remedy that differs.
     """
     alike: dict[tuple[str, str, str], dict[tuple[str, str, str], Names]] = {}
     for host in run.hosts:
@@ -185,8 +185,10 @@ def error_blocks(run: Run) -> dict[tuple[str, str, str], Names]:
     for (outcome, _, fix), same in alike.items():
         names = [name for hosts in same.values() for name in hosts]
         first = next(iter(same))
-        more = f" ({count(len(names) - 1, 'more host')} alike)"
-        found[first if len(same) == 1 else (outcome, first[1] + more, fix)] = names
+        head, *rest = first[1].split("\n")
+        told = "\n".join([f"{head} ({count(len(names) - 1, 'more host')} with the same error)", *rest])
+        one_fix = len({exact[2] for exact in same}) == 1
+        found[first if len(same) == 1 else (outcome, told, first[2] if one_fix else fix)] = names
     return found
 
 

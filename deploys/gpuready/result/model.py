@@ -292,7 +292,7 @@ class Host(Part):
     derived: ClassVar[tuple[str, ...]] = ("level", "gpu_checks")
 
     outcome: Annotated[str, OneOf(OUTCOMES)] = "not_attempted"
-    """What became of it; ``would_change``: it differs from its spec (plan, verify)."""
+    """What became of it; ``would_change``: it differs from its spec."""
     error: Error | None = None
     """Why it failed, or is unreachable."""
     reason: str = ""

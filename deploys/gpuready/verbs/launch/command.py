@@ -133,7 +133,7 @@ def _slurm(state: str | None, script: tuple[str, ...], **given: Any) -> None:
     for note, names in notes.items():
         say(f"note: {hostlist(names)}: {note}", err=True)
     if not any(settings.values()):
-        why = f"those of {CONF} on the nodes count" if states else "--state FILE adds them"
+        why = f"those of the hosts are in {CONF}" if states else "--state FILE adds them"
         say(f"note: the script has no NCCL settings; {why}", err=True)
     _print(slurm(wanted.gpus, len(entries) or _NODES, script or (EXAMPLE,), named(entries, states, settings)))
 
