@@ -103,6 +103,7 @@ def test_the_cause_of_a_skip_is_the_one_of_a_host_without_a_gpu(exits: Exits) ->
         ("level smoke", ["smoke: a level of checks"]),
         ("class reboot", ["reboot: a class of disruption"]),
         ("outcome pending", ["pending: an outcome of a host"]),
+        ("changed in an earlier run", ["changed: an outcome of a host"]),
         ("level pending", []),
         ("exit 127", []),
         ("exit 8", []),

@@ -34,7 +34,7 @@ _LIST_HOSTS = "gpuready.list_hosts"
 #: The command line that repeats a verb on some hosts, there: the words before ``--limit``, and those after it.
 REPEATED = "gpuready.repeated"
 #: What it leaves out: the choice of all hosts, and the results of all, which it would overwrite.
-_NOT_REPEATED = ("limit", "shard", "output", None)
+_NOT_REPEATED = ("limit", "shard", "output")
 
 
 class Number(click.IntRange):

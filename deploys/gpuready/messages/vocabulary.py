@@ -12,6 +12,7 @@ from typing import NamedTuple
 from gpuready.contract.check import DECIDE, STATUSES, Level
 from gpuready.contract.component import Disruption
 from gpuready.cuda.predict import VERDICTS
+from gpuready.result.blocks import EARLIER_RUN
 from gpuready.result.exitcode import MEANING
 from gpuready.result.model import NOT_COMPARED, OUTCOMES
 
@@ -179,7 +180,7 @@ def find(text: str) -> tuple[Term, ...]:
 
     In the last line of a report, these are the outcomes of the hosts and the exit code.
     """
-    key = " ".join(text.lower().replace("_", " ").strip(" .:?'\"`").split())
+    key = " ".join(text.lower().replace("_", " ").strip(" .:?'\"`").split()).removesuffix(f" {EARLIER_RUN}")
     if "\n" not in text.strip() and (line := _RESULT.fullmatch(key)) and (line[1] or _GOOD_RESULT.match(key)):
         of_hosts = {term.word.lower().replace("_", " "): term for term in terms() if term.kind in _OF_HOSTS}
         words = "|".join(map(re.escape, sorted(of_hosts, key=len, reverse=True)))
