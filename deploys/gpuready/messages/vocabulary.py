@@ -12,9 +12,8 @@ from typing import NamedTuple
 from gpuready.contract.check import DECIDE, STATUSES, Level
 from gpuready.contract.component import Disruption
 from gpuready.cuda.predict import VERDICTS
-from gpuready.result.blocks import EARLIER_RUN
 from gpuready.result.exitcode import MEANING
-from gpuready.result.model import NOT_COMPARED, OUTCOMES
+from gpuready.result.model import EARLIER_RUN, NOT_COMPARED, OUTCOMES
 
 
 class Term(NamedTuple):

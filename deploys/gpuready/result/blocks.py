@@ -17,6 +17,7 @@ from gpuready.result.exitcode import counts
 from gpuready.result.mask import mask_value
 from gpuready.result.model import (
     DISRUPTIONS,
+    EARLIER_RUN,
     NOT_COMPARED,
     CheckResult,
     ComponentResult,
@@ -56,8 +57,6 @@ _OUTCOMES = {
     "not_attempted": ("NOT ATTEMPTED", "red"),
     "skipped": ("skipped", "yellow"),
 }
-#: After the word for what an earlier run did, whose hosts --resume and --failed-only leave out.
-EARLIER_RUN = "in an earlier run"
 Names = list[str]
 ByText = dict[tuple[str, ...], Names]
 DiffKey = tuple[str, str, "tuple[KeyDiff, ...]"]

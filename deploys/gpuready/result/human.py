@@ -9,7 +9,6 @@ from gpuready.base.host_list import hostlist
 from gpuready.base.words import count
 from gpuready.result.blocks import (
     CLASSES,
-    EARLIER_RUN,
     ByText,
     DiffBlock,
     consequence_lines,
@@ -22,7 +21,7 @@ from gpuready.result.blocks import (
 )
 from gpuready.result.brief import MOST_HOSTS, summary_lines
 from gpuready.result.ending import ending, host_lines, next_lines
-from gpuready.result.model import CheckResult, Run
+from gpuready.result.model import EARLIER_RUN, CheckResult, Run
 from gpuready.result.page import labelled, page, problem
 from gpuready.result.text import Painter, lines
 

@@ -86,6 +86,8 @@ _JUDGED_LATER = ("record", "compat", "fabric")
 _FINDING = re.compile(r"(^|, but )[0-9]+ checks? (failed|unknown)$")
 #: A note of a host that --resume or --failed-only left out, because it ended well.
 EARLIER = "done by an earlier run; this one did not connect to it"
+#: After the word for what became of such a host, and of its components.
+EARLIER_RUN = "in an earlier run"
 
 
 @dataclass(frozen=True)
