@@ -57,6 +57,32 @@ SMOKES = {
 }
 
 
+def test_a_demo_installs_no_tools(tmp_path: Path) -> None:
+    """pip shows its progress on a terminal. An environment with everything serves the demo, too."""
+    shutil.copy(ROOT / "dev", tmp_path)
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "bin").mkdir()
+    stub = tmp_path / "bin/python3"
+    stub.write_text(
+        '#!/bin/sh\n[ "$1" != -c ] || exit 0\necho "$@" >>log\n'
+        'if [ "$2" = venv ]; then mkdir -p .venv/bin; cp "$0" .venv/bin/python; fi\n'
+    )
+    stub.chmod(0o755)
+
+    def said(verb: str, terminal: bool = False) -> list[str]:
+        words = ["script", "-qec", f"./dev {verb}", "/dev/null"] if terminal else ["./dev", verb]
+        subprocess.run(words, cwd=tmp_path, env={"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}, check=True)
+        log = (tmp_path / "log").read_text().splitlines()
+        (tmp_path / "log").write_text("")
+        return [line for line in log if "venv" not in line]
+
+    pip = "-m pip install{} --disable-pip-version-check -e {}"
+    assert said("demo", terminal=True) == [pip.format("", "."), "-m tests.demo"]
+    assert said("demo") == ["-m tests.demo"]
+    assert said("mutants") == [pip.format(" --quiet", ".[test,lint,docs]"), "-m tests.mutants"]
+    assert said("demo") == ["-m tests.demo"]
+
+
 def test_every_verb_has_a_smoke_test() -> None:
     assert set(SMOKES) == VERBS
 

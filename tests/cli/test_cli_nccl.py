@@ -152,6 +152,11 @@ def test_what_the_file_says_already_is_left_out_of_the_line(cli: Cli) -> None:
     assert first.startswith("TORCH_NCCL_ASYNC_ERROR_HANDLING=3 torchrun")
     assert second.startswith("NCCL_IB_HCA='=mlx5_0:1' ")
     assert "note:    n1: NCCL's settings come from /etc/nccl.conf, which a container does not see" in out
+    both = {"n1": node(1, conf=said), "n2": node(2, conf=said)}
+    spec = {"hardware": {"gpus": 8}}
+    told = cli(0, both, verb="launch slurm", spec=spec)
+    assert "note: the script has no NCCL settings; those of the hosts are in /etc/nccl.conf\n" in told.err
+    assert "NCCL_IB" not in told.out
 
 
 def test_a_host_without_a_fabric_address_is_an_error_and_no_line_is_printed(cli: Cli) -> None:
@@ -245,7 +250,7 @@ def test_variables_of_hosts_that_differ_and_of_one_that_has_none(cli: Cli, tmp_p
     ("args", "part"),
     [
         (("--output", "env", "--output", "json"), "only one --output can go to stdout"),
-        (("--", "train.py"), "unexpected argument 'train.py'"),
+        (("--", "train.py"), "  fix:     leave out -- train.py\n"),
         (("--output", "yaml"), "yaml"),
     ],
 )

@@ -1,5 +1,7 @@
 """The verbs around nodes that only play back: asking before apply, options, interrupts, signals."""
 
+import contextlib
+import io
 import itertools
 import json
 import shlex
@@ -18,6 +20,7 @@ import pytest
 
 from gpuready.base.errors import ConvergeError, LockedError
 from gpuready.cli.app import run
+from gpuready.cli.request import request
 from gpuready.contract.check import Level, passed, skip
 from gpuready.contract.rollout import Share
 from gpuready.operations.events import Event
@@ -261,6 +264,45 @@ def test_remove_speaks_of_what_was_chosen(way: str, hosts: str, played: Played, 
     told = exits(0, "remove", "-i", hosts, "--only", "wheels", way)
     assert nodes.asked[0].removing
     assert told.out.splitlines()[-1] == "OK: 1 host without gpuready's wheels"
+
+
+def test_known_hosts_that_the_run_creates_is_not_called_missing(tmp_path: Path) -> None:
+    inventory = tmp_path / "hosts.yaml"
+    reach = f"{{gpuready: {{}}, ansible_ssh_common_args: -o UserKnownHostsFile={tmp_path}/known_hosts}}"
+    inventory.write_text(f"all: {{hosts: {{lab1: {reach}}}}}\n")
+    given: dict[str, Any] = {
+        "inventory": [str(inventory)],
+        "limit": [],
+        "allow_exec": False,
+        "allow_read": [],
+        "color": "never",
+    }
+    for policy, missing in (("strict", True), ("accept-new", False)):
+        (entry,) = request("plan", host_keys=policy, **given).entries
+        assert any("not there" in note for note in entry.notes) == missing
+
+
+@pytest.mark.parametrize(
+    ("words", "again"),
+    [
+        (
+            "apply -i {0} -y --limit 'lab[1-2]' --batch 1 -vv --output json:{1} --output human",
+            "apply -i {0} --yes --batch 1 --verbose --verbose",
+        ),
+        ("apply -i {0} --shard 1/1 --yes --only docker,toolkit", "apply -i {0} --yes --only docker,toolkit"),
+        ("verify -i {0} --level smoke -e hardware.gpus=8", "verify -i {0} --level smoke -e hardware.gpus=8"),
+    ],
+)
+def test_the_command_for_the_failed_hosts_is_whole(words: str, again: str, tmp_path: Path, played: Played) -> None:
+    inventory, file = (
+        write_hosts(tmp_path, "all: {hosts: {lab1: {gpuready: {}}, lab2: {gpuready: {}}}}"),
+        tmp_path / "r",
+    )
+    error = ConvergeError("broken")
+    played(lambda verb: run_of(verb, host("lab1", "ok", checks=()), host("lab2", "failed", error=error, checks=())))
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert run(shlex.split(words.format(inventory, file))) == 1
+    assert f"\nagain:   gpuready {again.format(inventory)} --limit lab2\n" in out.getvalue()
 
 
 def test_yes_applies_at_once(hosts: str, played: Played) -> None:

@@ -14,7 +14,7 @@ from gpuready.base.errors import UnreachableError
 from gpuready.cli.app import run
 from gpuready.inventory.hosts import Connection
 from gpuready.operations.knownhosts import KnownHosts
-from gpuready.verbs.trust.hostkey import target
+from gpuready.verbs.trust.hostkey import CONNECT, target
 from tests.command import Exits, write_hosts
 
 OTHER = "other.example,10.1.1.1 ssh-rsa AAAAB3NzaC1yc2E= a comment\n"
@@ -143,6 +143,23 @@ def test_a_file_without_a_last_newline(tmp_path: Path) -> None:
 def test_unreachable_is_4(tmp_path: Path, exits: Exits) -> None:
     path = write_hosts(tmp_path, "all: {hosts: {lab1: {ansible_host: 127.0.0.1, ansible_port: 1, gpuready: {}}}}\n")
     assert "lab1  UNREACHABLE" in exits(4, "trust", "-i", path, "--yes").out
+
+
+def test_all_hosts_that_are_off_cost_one_time_to_connect(
+    tmp_path: Path, exits: Exits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each waits for all the others here, so fewer at once would end in another error."""
+    together, limits = threading.Barrier(60), []
+
+    def off(address: tuple[str, int], timeout: float) -> None:
+        limits.append(timeout)
+        together.wait(30)
+        raise TimeoutError
+
+    monkeypatch.setattr(socket, "create_connection", off)
+    text = "all: {hosts: {'gpu[01:59]': {}, slow: {ansible_timeout: 3}}, vars: {gpuready: {}}}\n"
+    told = exits(4, "trust", "-i", write_hosts(tmp_path, text), "--yes").out
+    assert told.count("the connection timed out") == 60 and sorted(limits) == [3, *([CONNECT] * 59)]
 
 
 def test_where_to_ask_follows_the_ssh_configuration(tmp_path: Path) -> None:

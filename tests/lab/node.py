@@ -201,7 +201,10 @@ def save(record: Record) -> None:
     """Write down a node before anything of it exists, so that whatever comes to exist can be found."""
     place = home(record.name)
     if (place / "machine.json").exists():
-        raise LabError(f"there is a machine {record.name} already")
+        raise LabError(
+            f"there is a machine {record.name} already\n"
+            f"  fix:     .venv/bin/python -m tests.lab down --name {record.name} (--all: its run still works)"
+        )
     place.mkdir(parents=True, exist_ok=True)
     (place / "checkout").write_text(CHECKOUT, "utf-8")
     (place / "machine.new").write_text(json.dumps(asdict(record), indent=1), "utf-8")

@@ -11,6 +11,7 @@ import pytest
 from gpuready.base.errors import UnreachableError
 from gpuready.contract.check import STATUSES, UNDECIDED, Level
 from gpuready.contract.component import Disruption
+from gpuready.fabric.launch import OUTSIDE
 from gpuready.inventory.hosts import NothingChosen, Skipped
 from gpuready.messages import own, vocabulary
 from gpuready.operations import transport
@@ -102,6 +103,7 @@ def test_the_cause_of_a_skip_is_the_one_of_a_host_without_a_gpu(exits: Exits) ->
         ("level smoke", ["smoke: a level of checks"]),
         ("class reboot", ["reboot: a class of disruption"]),
         ("outcome pending", ["pending: an outcome of a host"]),
+        ("changed in an earlier run", ["changed: an outcome of a host"]),
         ("level pending", []),
         ("exit 127", []),
         ("exit 8", []),
@@ -120,7 +122,31 @@ def test_a_word_that_is_more_than_one_thing_is_explained_as_all(exits: Exits) ->
     assert exits(0, "explain", "exit 127").out.startswith("exit 127 of docker run")
 
 
+@pytest.mark.parametrize(
+    ("line", "titles"),
+    [
+        ("NOT OK: 2 hosts: all 2 CHECKS FAILED; level smoke, no GPU was tested; exit 3 (a host or check)",
+         ["CHECKS FAILED: what", "exit 3: an"]),
+        ("NOT OK: 3 hosts: 1 ok, 1 FAILED, 1 NOT ATTEMPTED; exit 1 (a host failed)",
+         ["ok: an", "failed: an", "not_attempted: an", "exit 1: an"]),
+        ("PENDING: 1 host: 1 pending; nothing was judged; exit 7 (some changes)", ["pending: an", "exit 7: an"]),
+        ("nothing was changed: you answered no; 2 hosts: all 2 declined; exit 7", ["declined: what", "exit 7: an"]),
+        ("OK: 2 nodes are ready; 24 GPU checks (level smoke)", ["exit 0: an"]),
+    ],
+)  # fmt: skip
+def test_the_last_line_of_a_report_is_explained(line: str, titles: list[str], exits: Exits) -> None:
+    parts = exits(0, "explain", line).out.split("\n\n")
+    assert len(parts) == len(titles)
+    assert all(part.lower().startswith(title.lower()) for part, title in zip(parts, titles, strict=True))
+
+
+@pytest.mark.parametrize("line", ["ok: [gpu01]", "ok: 3", "pending: x", "OK: 1 host\nsomething else; exit 3 (x)"])
+def test_a_line_of_another_program_is_no_result(line: str) -> None:
+    assert not vocabulary.find(line)
+
+
 SAID = (
+    (OUTSIDE.format("10.0.0.0/24", "10.1.0.1"), "--master-addr", "ok"),
     (str(transport._refusal("sudo: a password is required")), "give the login user NOPASSWD in sudoers", "exit 4"),
     ("another gpuready run is changing this node (bob@laptop)", "wait until it ends", "exit 1"),
     ("another gpuready run is changing this node", "wait until it ends", "exit 1"),

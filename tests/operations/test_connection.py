@@ -28,9 +28,10 @@ def test_the_time_to_connect() -> None:
 def test_a_relative_known_hosts_is_named_with_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The collection runs gpuready in the folder of the playbook, and the fix is run somewhere else."""
 
-    def entry(value: str) -> HostEntry:
+    def entry(value: str, *, accept_new: bool = False) -> HostEntry:
         arguments = f"{{gpuready: {{}}, ansible_ssh_common_args: -o UserKnownHostsFile={value}}}"
-        (found,) = load([write_hosts(tmp_path, f"all: {{hosts: {{gpu01: {arguments}}}}}\n")]).chosen
+        inventory = write_hosts(tmp_path, f"all: {{hosts: {{gpu01: {arguments}}}}}\n")
+        (found,) = load([inventory], accept_new=accept_new).chosen
         return found
 
     def fix(value: str, status: Status) -> str:
@@ -39,6 +40,7 @@ def test_a_relative_known_hosts_is_named_with_its_folder(tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     note = "known_hosts comes from the inventory"
     assert entry("known_hosts").notes == (f"{note}, but is not there: {tmp_path}/known_hosts",)
+    assert entry("known_hosts", accept_new=True).notes == (f"{note}: {tmp_path}/known_hosts",)
     (tmp_path / "known_hosts").touch()
     assert entry("known_hosts").notes == (f"{note}: {tmp_path}/known_hosts",)
     assert entry("/dev/null").notes == (f"{note}: /dev/null",)

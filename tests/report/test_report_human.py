@@ -68,11 +68,12 @@ def test_the_hosts_to_repeat_it_on_are_shown_whole() -> None:
         made.outcome = "failed"
     told = human(run("apply", *hosts), 1)
     (again,) = [line for line in told.splitlines() if line.startswith("again:")]
-    (option, pattern) = shlex.split(again.removeprefix("again:"))
+    *same, option, pattern = shlex.split(again.removeprefix("again:"))
     graph = Graph()
     for made in hosts:
         graph.add_host(made.name, graph.groups["ungrouped"], Where("test"))
-    assert option == "--limit" and select(graph, [pattern], []) == [made.name for made in hosts[::3]]
+    assert same == ["the", "same", "command", "with"] and option == "--limit"
+    assert select(graph, [pattern], []) == [made.name for made in hosts[::3]]
 
 
 def test_the_next_command_has_the_options_of_this_one_and_no_mask() -> None:
@@ -80,7 +81,10 @@ def test_the_next_command_has_the_options_of_this_one_and_no_mask() -> None:
     made.limit = ("gpu0[1-3]", "!gpu07")
     told = human(made, 0)
     assert "next:    gpuready apply -i hosts.yaml --limit 'gpu0[1-3]' --limit '!gpu07'\n" in told
-    assert "again:   --limit gpu03 instead of --limit 'gpu0[1-3]' --limit '!gpu07'\n" in told
+    made.repeated = ("gpuready launch hosts -i hosts.yaml", "-- train.py --epochs 3")
+    assert "again:   gpuready launch hosts -i hosts.yaml --limit gpu03 -- train.py --epochs 3\n" in human(made, 0)
+    made.repeated = ("gpuready plan -e ansible_become_password=1234", "")  # its secret is masked
+    assert "again:   the same command with --limit gpu03\n" in human(made, 0)
     made.permission = "--batch 1"
     assert "next:    gpuready apply -i hosts.yaml --limit 'gpu0[1-3]' --limit '!gpu07' --batch 1\n" in human(made, 0)
     made.choice = "-i hosts.yaml -e ansible_become_password=env:GPUREADY_SUDO"
@@ -132,6 +136,16 @@ def test_hosts_of_an_earlier_run_are_not_probed_again() -> None:
     assert human(made, 0).startswith("apply: 2 hosts of hosts.yaml, 2 probed, 1.5 s\n")
     made.hosts[0].earlier = "2026-11-28T10:00:00Z"
     assert human(made, 0).startswith("apply: 2 hosts of hosts.yaml, 1 probed, 1 from an earlier run, 1.5 s\n")
+
+
+def test_what_an_earlier_run_changed_is_not_mixed_with_what_this_run_changed() -> None:
+    hosts = [host(name, "changed", component(DOCKER, changed=True), checks=()) for name in ("gpu01", "gpu02", "gpu03")]
+    made = run("apply", *hosts)
+    made.hosts[0].earlier = "2026-11-28T10:00:00Z"
+    told = human(made, 3)
+    assert "\ndocker: changed in an earlier run on gpu01\n" in told and "\ndocker: changed on gpu[02-03]\n" in told
+    assert "\ngpu01  changed in an earlier run  " in told and "\ngpu02  changed  " in told
+    assert "3 hosts: 1 changed in an earlier run, 2 changed" in told
 
 
 @pytest.mark.parametrize(
@@ -223,6 +237,10 @@ def test_checks_that_fail_because_an_earlier_component_failed_are_named_in_one_l
     shown = human(seen, exit_code(seen))
     assert "as a result: 1 check failed on a: docker.runtime\n" in shown
     assert "FAIL  docker.runtime" not in shown and "FAIL  libcuda.stub on a" in shown
+    never = host("b", "not_attempted", component(DOCKER, attempted=False))  # as --after-batch stopped the run
+    never.checks = [NO_RUNTIME]
+    stopped = human(run("apply", never), 1)
+    assert "before apply: 1 check failed on b: docker.runtime\n" in stopped and "as a result" not in stopped
     done = run("apply", host("a", "changed", component(DOCKER, changed=True), checks=(NO_RUNTIME,)))
     assert "FAIL  docker.runtime" in human(done, exit_code(done))
 

@@ -31,6 +31,10 @@ EXIT_CODES = "Exit codes: gpuready --help"
 CONSENT, HOSTS, CONNECTION, OUTPUT = "Permission and batches", "Hosts", "Connection", "Output"
 #: Whether --list-hosts was given, in the metadata of a context.
 _LIST_HOSTS = "gpuready.list_hosts"
+#: The command line that repeats a verb on some hosts, there: the words before ``--limit``, and those after it.
+REPEATED = "gpuready.repeated"
+#: What it leaves out: the choice of all hosts, and the results of all, which it would overwrite.
+_NOT_REPEATED = ("limit", "shard", "output")
 
 
 class Number(click.IntRange):
@@ -107,13 +111,29 @@ class Verb(click.Command):
 
 
 class HostVerb(Verb):
-    """A verb over hosts. What it needs is imported when it runs and not for its help; signals wait meanwhile."""
+    """A verb over hosts. What it needs is imported when it runs and not for its help; signals wait meanwhile.
+
+    ``own_script``: how to start a script that stands after ``--``, for a verb that takes none.
+    """
+
+    def __init__(self, name: str | None, own_script: str = "", **attributes: Any) -> None:
+        super().__init__(name, **attributes)
+        self._own_script = own_script
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Say what was meant by an inventory without ``-i``, by ``-i *.yaml``, or by a host of the inventory."""
         ctx.allow_extra_args = True
+        given = tuple(args)
         rest = super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:
+            ctx.meta[REPEATED] = self._repeated(ctx, given)
         if rest and not ctx.resilient_parsing:
+            if "--" in given and rest[-1:] == list(given[-1:]):
+                after = shlex.join(given[given.index("--") :])
+                raise UsageError(
+                    f"unexpected argument {rest[0]!r}: {ctx.command_path} takes nothing after --",
+                    remedy=f"leave out {after}{self._own_script and f': {self._own_script}'}",
+                )
             words = [str(ctx.params[str(each.name)]) for each in self.params if isinstance(each, click.Argument)]
             from gpuready.inventory.sources import names_a_host  # only for this error
 
@@ -124,6 +144,24 @@ class HostVerb(Verb):
             meant = f"{ctx.command_path} {shlex.join(words)}"
             raise UsageError(f"unexpected argument {rest[0]!r}", remedy=f"did you mean: {meant}")
         return rest
+
+    def _repeated(self, ctx: click.Context, given: Sequence[str]) -> tuple[str, str]:
+        """The words before and after ``--limit`` that repeat the command on some of its hosts."""
+        values, _, order = self.make_parser(ctx).parse_args(list(given))
+        words, operands = ctx.command_path.split(), list[str]()
+        for param in dict.fromkeys(order):
+            found: Any = values.get(str(param.name))
+            if isinstance(param, click.Argument):
+                operands += [found] if isinstance(found, str) else found if isinstance(found, (list, tuple)) else ()
+            elif isinstance(param, click.Option) and param.name not in _NOT_REPEATED:
+                plain = param.is_flag or param.count
+                name = max(param.opts, key=len) if plain else param.opts[0]
+                times = found if param.count else 1
+                each = found if param.multiple else [found]
+                words += [name] * times if plain else [word for value in each for word in (name, value)]
+        if any(word.startswith("-") for word in operands):
+            operands.insert(0, "--")
+        return shlex.join(words), shlex.join(operands)
 
     def invoke(self, ctx: click.Context) -> Any:
         with held():

@@ -9,10 +9,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from gpuready import __version__
 from gpuready.base.errors import UsageError, did_you_mean
 from gpuready.base.fields import BATCH
-from gpuready.cli.options import INVENTORY
+from gpuready.cli.options import INVENTORY, REPEATED
 from gpuready.cli.output import Target, deliver, kept, targets, tell_skipped
 from gpuready.cli.parts import part_of
 from gpuready.contract.component import Disruption
@@ -35,7 +37,8 @@ class Request:
     ``skipped``: hosts that were not chosen. ``part``: what the verb adds to the result. ``shard``: the one that has
     these hosts. ``share``: its part of each budget. ``wait_lock``: seconds. ``journal``: where apply stores what
     becomes of each host, and has the hosts that an earlier run did. ``choice``: the options that chose the hosts, as
-    shell words, without ``limit``.
+    shell words, without ``limit``. ``repeated``: the whole command line without it, in two parts, between which a new
+    ``--limit`` stands.
     """
 
     verb: str
@@ -62,6 +65,7 @@ class Request:
     journal: Journal | None = None
     choice: str = ""
     limit: tuple[str, ...] = ()
+    repeated: tuple[str, str] = ("", "")
 
     def complete(self, run: Run) -> Run:
         """Add what only the command line knows: the source, the verb's part, the shard, and who was not chosen."""
@@ -70,6 +74,7 @@ class Request:
             run.shard = replace(self.shard, budgets=self._budgets())
         run.leave_alone(self.skipped)
         run.choice, run.limit, run.verbose = self.choice, self.limit, self.verbose > 0
+        run.repeated = self.repeated
         given = (("--allow-disruption", self.allowed.name), ("--batch", self.batch))
         run.permission = shlex.join(word for pair in given if pair[1] not in ("restart", "") for word in pair)
         return run
@@ -166,6 +171,7 @@ def request(
         check_ids=_check_ids,
         extra=[Extra(*each) for each in extra_vars],
         secrets=secrets,
+        accept_new=reach.get("host_keys") == "accept-new",
     )
     mine, share = (None, WHOLE) if shard is None else _shard(found, number, count)
     chosen, skipped = found.chosen, found.skipped
@@ -179,8 +185,13 @@ def request(
     return Request(
         verb, tuple(inventory), chosen, skipped, selected, outputs, color, Disruption[allow_disruption],
         batch, max_fail, part, mine, share, workers=where,
-        choice=shlex.join(choice), limit=tuple(limit), **reach,
+        choice=shlex.join(choice), limit=tuple(limit), repeated=_repeated(), **reach,
     )  # fmt: skip
+
+
+def _repeated() -> tuple[str, str]:
+    context = click.get_current_context(silent=True)
+    return context.meta.get(REPEATED, ("", "")) if context is not None else ("", "")
 
 
 def _shard(found: Hosts, index: int, count: int) -> tuple[Shard, Share]:

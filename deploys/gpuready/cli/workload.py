@@ -1,23 +1,33 @@
 """What a training needs on the chosen hosts: NCCL's settings of each, and a pod that is the same for all of them."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpuready.base.errors import UsageError
+from gpuready.base.host_list import hostlist
 from gpuready.cli.online import only_read
 from gpuready.cli.request import Request
 from gpuready.cli.states import read_states
 from gpuready.fabric.kubernetes import Workload, workload
-from gpuready.fabric.launch import NcclError
+from gpuready.fabric.launch import NcclError, unwritten
 from gpuready.inventory.hosts import HostEntry
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.network.nccl_settings import Settings, cluster
 from gpuready.result.model import HostResult, Run
+from gpuready.result.text import grouped
 
-#: Parts of a workload and the keys of the spec that set them.
-_KEYS = {"image": "verify.image", "gpus": "hardware.gpus"}
+#: Parts of a workload, as errors name them: by the key of the spec, where one sets them.
+_NAMES = {
+    "image": "verify.image",
+    "gpus": "hardware.gpus",
+    "shm": "shared memory",
+    "variables": "NCCL's settings",
+    "attachments": "RDMA networks",
+    "attached": "the number of RDMA networks",
+    "rdma": "RDMA",
+}
+_EXPLAINED = "gpuready explain nccl.ports"
 
 
 def chooses(given: Mapping[str, Any]) -> bool:
@@ -25,35 +35,61 @@ def chooses(given: Mapping[str, Any]) -> bool:
     return any(given[name] for name in ("inventory", "limit", "extra_vars"))
 
 
-def agreed(entries: Sequence[HostEntry], path: str | None) -> tuple[Workload, list[NodeState]]:
-    """Return what a pod needs, and the states that were read. ``path``: the recorded states; None for placeholders.
+def agreed(
+    entries: Sequence[HostEntry],
+    states: Mapping[str, NodeState],
+    *parts: str,
+    needs: Callable[[NodeSpec, NodeState | None], Workload] = workload,
+) -> Workload:
+    """Return what a job needs; the hosts must agree in ``parts`` of it. ``states``: empty for placeholders.
 
     Without hosts, the defaults of a spec apply.
     """
-    if not entries:
-        return workload(NodeSpec()), []
+    made = {entry.name: _of(entry, states.get(entry.name), needs) for entry in entries}
+    if not made:
+        return needs(NodeSpec(), None)
+    check_agreement({name: {_NAMES[part]: _part(each, part) for part in parts} for name, each in made.items()})
+    return next(iter(made.values()))
+
+
+def recorded(entries: Sequence[HostEntry], path: str | None) -> dict[str, NodeState]:
+    """Return the recorded state of each host; none without a path. Raises UsageError if a host has none."""
     states = {} if path is None else read_states(path, [entry.name for entry in entries])
     if path is not None and (lacking := [entry.name for entry in entries if entry.name not in states]):
         raise UsageError(
             f"{path} has no state of {', '.join(lacking)}", remedy="--limit, or record it: gpuready record"
         )
-    made = {entry.name: _of(entry, states.get(entry.name)) for entry in entries}
-    check_agreement({name: _named(each) for name, each in made.items()})
-    return next(iter(made.values())), list(states.values())
+    return states
 
 
-def _of(entry: HostEntry, state: NodeState | None) -> Workload:
+def _of(entry: HostEntry, state: NodeState | None, needs: Callable[[NodeSpec, NodeState | None], Workload]) -> Workload:
     try:
-        return workload(entry.spec, state)
+        return needs(entry.spec, state)
     except NcclError as e:
-        raise NcclError(f"{entry.name}: {e}", remedy="gpuready explain nccl.ports") from None
+        raise NcclError(f"{entry.name}: {e}", remedy=_EXPLAINED) from None
 
 
-def _named(each: Workload) -> dict[str, Any]:
-    """Return the parts of a workload by what the user can change. A placeholder is not the same as an equal value."""
-    parts = asdict(each)
-    lacks = parts.pop("placeholders")
-    return {_KEYS.get(name, name): (value, lacks.get(name)) for name, value in parts.items()}
+def _part(each: Workload, name: str) -> tuple[Any, str | None]:
+    """Return a part, and what the user must replace in it: a placeholder is not the same as an equal value."""
+    return getattr(each, name), each.placeholders.get(name)
+
+
+def on_hosts(
+    entries: Sequence[HostEntry], states: Mapping[str, NodeState]
+) -> tuple[dict[str, dict[str, str]], dict[str, list[str]]]:
+    """Return the environment of jobs on each host itself, as ``launch hosts`` has it, and notes with their hosts.
+
+    Without states, it is what the spec adds to NCCL's settings. Raises :class:`NcclError` with all that lacks.
+    """
+    if not states:
+        return {entry.name: dict(entry.spec.nccl.extra) for entry in entries}, {}
+    found = cluster(states, {entry.name: entry.spec for entry in entries})
+    if lacking := grouped(("; ".join(each.problems), name) for name, each in found.items() if each.problems):
+        raise NcclError(
+            "\n".join(f"{hostlist(names)}: {problem}" for problem, names in lacking.items()), remedy=_EXPLAINED
+        )
+    made = {name: {**unwritten(each.variables, states[name]), **each.environment} for name, each in found.items()}
+    return made, grouped((note, name) for name, each in found.items() for note in each.notes)
 
 
 def check_agreement(made: Mapping[str, Mapping[str, Any]]) -> None:
@@ -82,7 +118,7 @@ def nccl_settings(wanted: Request, state: str | None) -> tuple[Run, dict[str, Se
         settings = found[host.name]
         host.notes += settings.notes
         if settings.problems:
-            host.fail(NcclError("; ".join(settings.problems), remedy="gpuready explain nccl.ports"))
+            host.fail(NcclError("; ".join(settings.problems), remedy=_EXPLAINED))
     _compare([(host, found[host.name].variables) for host in run.hosts if host.error is None and host.name in found])
     return run, found
 

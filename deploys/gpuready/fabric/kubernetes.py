@@ -16,13 +16,12 @@ from typing import Any
 
 import yaml
 
-from gpuready.fabric.launch import NcclError, shared_memory, unwritten
+from gpuready.fabric.launch import NcclError, shared_memory
 from gpuready.model.images import named
 from gpuready.model.sizes import to_bytes
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
-from gpuready.network.nccl_settings import Settings, settings
-from gpuready.network.ports import ports
+from gpuready.network.nccl_settings import Settings, settings, without_rdma
 from gpuready.network.rdma_choice import Chosen
 
 IMAGE, GPUS, DEVICE, RANGE = "registry.example.com/train:1.0", 8, "ens1f0np0", "10.100.0.0/16"
@@ -44,30 +43,39 @@ class Attachment:
 class Workload:
     """What a job on a node needs.
 
-    ``shm`` is a quantity of Kubernetes. ``variables``: NCCL's in a pod; ``on_host``: on the node itself, without those
-    that /etc/nccl.conf sets. ``placeholders``: what the user must replace: image, gpus, network.
+    ``shm`` is a quantity of Kubernetes. ``variables``: NCCL's in a pod. ``placeholders``: what the user must replace:
+    image, gpus, network.
     """
 
     image: str
     gpus: int
     shm: str
     variables: Mapping[str, str] = field(default_factory=dict)
-    on_host: Mapping[str, str] = field(default_factory=dict)
     attachments: tuple[Attachment, ...] = ()
     rdma: bool = False
     placeholders: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
+    @property
+    def attached(self) -> int:
+        """The number of networks that Multus attaches."""
+        return len(self.attachments)
+
 
 def workload(spec: NodeSpec, state: NodeState | None = None) -> Workload:
     """Return what a pod needs on this node. Raises :class:`NcclError` if its RDMA ports have no NCCL settings."""
+    found = without_fabric(spec, state)
+    return _with_placeholder(found, spec) if state is None else _with_fabric(found, spec, state)
+
+
+def without_fabric(spec: NodeSpec, state: NodeState | None = None) -> Workload:
+    """Return what a job needs on this node, except NCCL's settings and RDMA."""
     image = spec.verify.image or next((one.ref for one in named(spec.images)), "")
     gpus = spec.hardware.expected_gpus or (len(state.driver.gpus) if state else 0)
     missing = {} if image else {"image": f"the image {IMAGE} (verify.image in the spec)"}
     why = "the spec says hardware.gpus: none" if spec.hardware.without_gpus else "hardware.gpus in the spec sets it"
     missing |= {} if gpus else {"gpus": f"{GPUS} GPUs with the number of GPUs in each node ({why})"}
-    found = Workload(image or IMAGE, gpus or GPUS, _quantity(spec, gpus or GPUS), placeholders=missing)
-    return _with_placeholder(found, spec) if state is None else _with_fabric(found, spec, state)
+    return Workload(image or IMAGE, gpus or GPUS, _quantity(spec, gpus or GPUS), placeholders=missing)
 
 
 def _with_placeholder(made: Workload, spec: NodeSpec) -> Workload:
@@ -77,15 +85,15 @@ def _with_placeholder(made: Workload, spec: NodeSpec) -> Workload:
     missing = {"network": f"{place}, of which NCCL's settings are made (--state reads them)"}
     found = {"NCCL_IB_ADDR_RANGE": network, "NCCL_IB_ROCE_VERSION_NUM": "2", "NCCL_SOCKET_IFNAME": "=net1"}
     return replace(
-        made, variables={**found, **spec.nccl.extra}, on_host=dict(spec.nccl.extra), rdma=True,
+        made, variables={**found, **spec.nccl.extra}, rdma=True,
         attachments=(Attachment(DEVICE, network),), placeholders={**made.placeholders, **missing},
     )  # fmt: skip
 
 
 def _with_fabric(made: Workload, spec: NodeSpec, state: NodeState) -> Workload:
-    if not ports(state) and not state.rdma_stuck:
-        extra, note = dict(spec.nccl.extra), "there is no RDMA device: NCCL uses the pod's network"
-        return replace(made, variables=extra, on_host=unwritten(extra, state), notes=(note,))
+    if without_rdma({"": state}, {"": spec}):
+        why = "nccl.transport is tcp" if spec.nccl.transport == "tcp" else "there is no RDMA device"
+        return replace(made, variables=dict(spec.nccl.extra), notes=(f"{why}: NCCL uses the pod's network",))
     found = settings(state, spec.nccl)
     if found.problems:
         raise NcclError("; ".join(found.problems))
@@ -95,8 +103,8 @@ def _with_fabric(made: Workload, spec: NodeSpec, state: NodeState) -> Workload:
             raise NcclError(f"{each.port.name}: the prefix length of {each.address} on {each.netdev} is unknown")
     attachments = tuple(Attachment(each.netdev, _range(each, spec)) for each in roce)
     return replace(
-        made, variables=_inside(found, attachments), on_host=unwritten(found.variables, state), rdma=True,
-        attachments=attachments, notes=tuple(_notes(found, state, roce)),
+        made, variables=_inside(found, attachments), rdma=True, attachments=attachments,
+        notes=tuple(_notes(found, state, roce)),
     )  # fmt: skip
 
 

@@ -26,6 +26,11 @@ MASTER_PORT, EPHEMERAL = 29500, 32768
 EXAMPLE = "ddp.py"
 #: PyTorch's workers need more shared memory than Docker's 64 MiB: one GiB for each GPU, and at least this.
 LEAST_SHM_GIB = 4
+#: A note on the command of a node, with its networks and the address of rank 0.
+OUTSIDE = (
+    "its fabric ({}) does not contain the master address {}: it needs a route "
+    "(gpuready fabric --tests tcp_connect shows whether it has one)"
+)
 
 
 @dataclass(frozen=True)
@@ -117,10 +122,6 @@ def notes(address: str, job: Job, told: Settings, launch: Launch) -> Iterator[st
     nets = [ip_network(port.network) for port in told.fabric if port.network]
     nets += [wire.address.network for wire in told.wires]
     if nets and not job.address and not any(ip_interface(address).ip in net for net in nets):
-        networks = ", ".join(map(str, nets))
-        yield (
-            f"its fabric ({networks}) does not contain the master address {address}: it needs a route "
-            "(gpuready fabric --tests tcp_connect shows whether it has one)"
-        )
+        yield OUTSIDE.format(", ".join(map(str, nets)), address)
     if not (set(launch.environment) - {torch.VARIABLE, *told.environment}):
         yield f"NCCL's settings come from {conf.CONF}, which a container does not see"

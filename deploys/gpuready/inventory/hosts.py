@@ -118,6 +118,7 @@ def load(
     check_ids: Callable[[], Collection[str]] | None = None,
     extra: Sequence[Extra] = (),
     secrets: bool = True,
+    accept_new: bool = False,
 ) -> Hosts:
     """The hosts that match, chosen and skipped.
 
@@ -126,8 +127,9 @@ def load(
     inventories, all secrets and ssh options that run commands; ``allow_read`` permits these references, as those in
     ``extra`` are. With ``ansible``, ansible-inventory reads the files and directories. ``today`` decides whether an
     ``until`` date has passed. A waiver must name one of ``check_ids()`` (None: any name). Without ``secrets``, sudo's
-    password is not read; a note says if it is not available. Raises :class:`SpecErrors` with all errors of the chosen
-    hosts, :class:`NothingChosen`, :class:`InventoryError` if a source is unreadable or empty, or nothing matches, or
+    password is not read; a note says if it is not available. With ``accept_new``, no note says that known_hosts does
+    not exist: the run creates it. Raises :class:`SpecErrors` with all errors of the chosen hosts,
+    :class:`NothingChosen`, :class:`InventoryError` if a source is unreadable or empty, or nothing matches, or
     :class:`UsageError` for a pattern that is not one.
     """
     spec, variables = extra_values(extra), extra_variables(extra)
@@ -153,6 +155,7 @@ def load(
         extra=spec,
         variables=variables,
         secrets=secrets,
+        accept_new=accept_new,
     )
     chosen, skipped = [], []
     for name in names:
@@ -221,6 +224,7 @@ class _HostLoader:
     extra: Located | None
     variables: dict[str, Located]
     secrets: bool
+    accept_new: bool
     errors: list[SpecError] = field(default_factory=list)
     encrypted: dict[Where, list[str]] = field(default_factory=dict)
     """Place of an encrypted file -> the chosen hosts that need it."""
@@ -268,7 +272,8 @@ class _HostLoader:
         if not self.secrets and (missing := missing_password(variables, self.allow_exec, self.allow_read)):
             remarks.append(missing)
         if file := known_hosts_file(reach):
-            remarks.append(f"{_NO_KNOWN_HOSTS if _none_there(file) else KNOWN_HOSTS}: {file}")
+            lacks = not self.accept_new and _none_there(file)  # the run creates it
+            remarks.append(f"{_NO_KNOWN_HOSTS if lacks else KNOWN_HOSTS}: {file}")
         notes, where = (*self.notes, *remarks), self.graph.hosts[name].where
         spread = self._spread(name, found.spec, layers)
         return HostEntry(name, reach, found.spec, groups, notes, where, spread, found.given)

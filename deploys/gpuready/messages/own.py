@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import gpuready
 from gpuready.contract.check import DECIDE, UNDECIDED
+from gpuready.fabric.launch import OUTSIDE
 from gpuready.messages import vocabulary
 from gpuready.messages.entry import Message
 from gpuready.messages.find import normal, plain
@@ -87,8 +88,11 @@ def _of_reports() -> Iterator[Message]:
     not_gpu = "The driver and the PCI bus have no GPU, so the host may not be a GPU node. gpuready leaves it alone."
     done = "The host ended well in an earlier run with this --state-dir, and its spec is the same."
     stopped = "You ended the run, or its process got a signal. What it had finished is in the result."
+    outside = "The master address is in another network than the fabric of this host, so its ranks reach it by a route."
+    test = "gpuready fabric --tests tcp_connect; or give an address that all hosts share: --master-addr ADDRESS"
     for text, remedy, ending, about, path in (
         (UNDECIDED, DECIDE, "skipped", not_gpu, "contract/check.py"),
+        (OUTSIDE.format(_GAP, _GAP), test, "ok", outside, "fabric/launch.py"),
         (EARLIER, "without --resume and --failed-only, apply connects to every host", "ok", done, "result/model.py"),
         *((each.message, each.remedy, "exit 130", stopped, "result/model.py") for each in (INTERRUPTED, FINISHED)),
     ):

@@ -13,7 +13,7 @@ from gpuready.contract.check import DECIDE, STATUSES, Level
 from gpuready.contract.component import Disruption
 from gpuready.cuda.predict import VERDICTS
 from gpuready.result.exitcode import MEANING
-from gpuready.result.model import NOT_COMPARED, OUTCOMES
+from gpuready.result.model import EARLIER_RUN, NOT_COMPARED, OUTCOMES
 
 
 class Term(NamedTuple):
@@ -146,11 +146,12 @@ _WORDS = {
     "drain": ("Move work away from a node before a disruption.", "maintenance.drain in the spec says how"),
 }  # fmt: skip
 
+_OF_HOSTS = ("an outcome of a host", "what a report says of a host")
 _KINDS = {
     "a word of gpuready": (tuple(_WORDS), _WORDS),
     "an answer of compat": (tuple(each for each in VERDICTS if "ERROR" not in each), _ANSWERS),
-    "an outcome of a host": (OUTCOMES, _OUTCOMES),
-    "what a report says of a host": (tuple(_HOSTS), _HOSTS),
+    _OF_HOSTS[0]: (OUTCOMES, _OUTCOMES),
+    _OF_HOSTS[1]: (tuple(_HOSTS), _HOSTS),
     "what became of a component": (tuple(_COMPONENTS), _COMPONENTS),
     "a class of disruption": (tuple(item.name for item in Disruption), _DISRUPTION),
     "a level of checks": (tuple(item.name for item in Level), _LEVELS),
@@ -159,6 +160,9 @@ _KINDS = {
 #: The name of its kind may stand before a word: level smoke, outcome pending, class restart, exit code 7.
 _NAMED = re.compile(r"(outcome|component|class|disruption|level|status|answer) (.+)")
 _EXIT = re.compile(r"(?:(?:gpuready )?exit(?:ed)?(?: with)?(?: ?code| status)?[ :=]{1,2})?([0-9]{1,3})")
+#: The last line of a report, and the exit code at its end; without one it is 0.
+_RESULT = re.compile(r"(?:(?:not )?ok|pending|nothing was changed)\b.*?(?:; exit ([0-9]{1,3})(?: \(.*\))?)?")
+_GOOD_RESULT = re.compile(r"ok: [0-9]+ (?:host|node)s?\b")
 
 
 def terms() -> Iterator[Term]:
@@ -171,8 +175,16 @@ def terms() -> Iterator[Term]:
 
 
 def find(text: str) -> tuple[Term, ...]:
-    """Return what a word means, if the whole text is that word; of several kinds, all."""
-    key = " ".join(text.lower().replace("_", " ").strip(" .:?'\"`").split())
+    """Return what a word means, if the whole text is that word; of several kinds, all.
+
+    In the last line of a report, these are the outcomes of the hosts and the exit code.
+    """
+    key = " ".join(text.lower().replace("_", " ").strip(" .:?'\"`").split()).removesuffix(f" {EARLIER_RUN}")
+    if "\n" not in text.strip() and (line := _RESULT.fullmatch(key)) and (line[1] or _GOOD_RESULT.match(key)):
+        of_hosts = {term.word.lower().replace("_", " "): term for term in terms() if term.kind in _OF_HOSTS}
+        words = "|".join(map(re.escape, sorted(of_hosts, key=len, reverse=True)))
+        said = [of_hosts[word] for word in dict.fromkeys(re.findall(rf"\b(?:{words})\b", key.partition(":")[2]))]
+        return (*said, *(term for term in terms() if term.kind == "exit" and int(term.word) == int(line[1] or 0)))
     if code := _EXIT.fullmatch(key):
         return tuple(term for term in terms() if term.kind == "exit" and int(term.word) == int(code[1]))
     named = _NAMED.fullmatch(key)

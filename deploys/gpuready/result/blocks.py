@@ -17,6 +17,7 @@ from gpuready.result.exitcode import counts
 from gpuready.result.mask import mask_value
 from gpuready.result.model import (
     DISRUPTIONS,
+    EARLIER_RUN,
     NOT_COMPARED,
     CheckResult,
     ComponentResult,
@@ -119,8 +120,9 @@ def diff_blocks(run: Run) -> list[DiffBlock]:
 
 def diff_key(run: Run, host: HostResult, item: ComponentResult) -> DiffKey | None:
     """What the hosts of one :class:`DiffBlock` share; None for a component that is as it should be."""
-    word = status_text(run, host, item)
-    return (item.name, word, keys(item)) if word else None
+    if not (word := status_text(run, host, item)):
+        return None
+    return item.name, word if host.earlier is None else f"{word} {EARLIER_RUN}", keys(item)
 
 
 def keys(item: ComponentResult) -> tuple[KeyDiff, ...]:
@@ -222,11 +224,14 @@ def verdict_blocks(run: Run) -> dict[CheckResult, Names]:
 
 
 def consequences(run: Run) -> dict[tuple[str, ...], Names]:
-    """Checks that fail because a change was not made -> their hosts. The change is shown, so these need no details."""
+    """When, and checks that fail because a change was not made -> their hosts. The change is shown, so they need no
+    details.
+    """
     found: dict[tuple[str, ...], Names] = {}
     for host in run.hosts:
         if ids := tuple(check.id for check in worth_reading(run, host) if _follows(run, host, check)):
-            found.setdefault(ids, []).append(host.name)
+            not_begun = run.verb == "plan" or host.outcome == "not_attempted"
+            found.setdefault(("before apply" if not_begun else "as a result", *ids), []).append(host.name)
     return found
 
 
@@ -306,6 +311,12 @@ def host_word(run: Run, host: HostResult) -> str:
     return word
 
 
+def result_word(run: Run, host: HostResult) -> str:
+    """The same, with whose work it was: that of this run, or of an earlier one (--resume, --failed-only)."""
+    word = host_word(run, host)
+    return word if host.earlier is None else f"{word} {EARLIER_RUN}"
+
+
 def host_style(run: Run, host: HostResult) -> str:
     """The colour of its word."""
     failing = any(counts(run.verb, host, check) for check in host.checks)
@@ -334,10 +345,9 @@ def host_counts(run: Run, host: HostResult) -> str:
 
 def consequence_lines(run: Run, paint: Painter) -> list[str]:
     """The checks that fail because a change was not made, a line for hosts that share them."""
-    label = paint("dim", "before apply:" if run.verb == "plan" else "as a result:")
     return [
-        f"{label} {count(len(ids), 'check')} failed on {hostlist(hosts)}: " + ", ".join(ids)
-        for ids, hosts in consequences(run).items()
+        f"{paint('dim', f'{when}:')} {count(len(ids), 'check')} failed on {hostlist(hosts)}: " + ", ".join(ids)
+        for (when, *ids), hosts in consequences(run).items()
     ]
 
 

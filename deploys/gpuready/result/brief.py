@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from gpuready.base.host_list import hostlist
 from gpuready.base.words import count
-from gpuready.result.blocks import cause, host_style, host_word, of_any_host
+from gpuready.result.blocks import cause, host_style, of_any_host, result_word
 from gpuready.result.exitcode import counts
 from gpuready.result.mask import mask_text
 from gpuready.result.model import HostResult, Run
@@ -30,7 +30,7 @@ class _Group:
 def summary_lines(run: Run, paint: Painter) -> list[str]:
     """At most 18 lines of 79 characters: outcome, number of hosts, cause, and who."""
     found = grouped(
-        (_Group(host_style(run, host), host_word(run, host), _cause(run, host)), host.name) for host in run.hosts
+        (_Group(host_style(run, host), result_word(run, host), _cause(run, host)), host.name) for host in run.hosts
     )
     groups = sorted(found.items(), key=lambda item: (_ORDER.index(item[0].style), -len(item[1])))
     return [

@@ -19,7 +19,7 @@ from gpuready.result.text import Painter, columns
 def host_lines(run: Run, paint: Painter) -> list[str]:
     """``lab1  changed  4 changes, 12 checks passed, 0 GPU checks  4.1 s``, in columns; with ``-v``, the execs, too."""
     return columns([
-        (host.name, paint(blocks.host_style(run, host), blocks.host_word(run, host)), blocks.host_counts(run, host),
+        (host.name, paint(blocks.host_style(run, host), blocks.result_word(run, host)), blocks.host_counts(run, host),
          (f"{count(host.execs, 'exec')}  " if run.verbose else "") + f"{host.seconds:.1f} s")
         for host in run.hosts
     ])  # fmt: skip
@@ -47,8 +47,10 @@ def next_lines(run: Run) -> list[str]:
     allowed = f" {run.permission}" if run.permission and following in ("apply", "remove") else ""
     found = [f"next:    gpuready {following} {run.choice}{limits}{allowed}"] if following else []
     if run.part.least <= len(bad) < len(run.hosts):
-        instead = f" instead of{limits}" if limits else ""
-        found.append(f"again:   --limit {shlex.quote(hostlist(bad, whole=True))}{instead}")
+        before, after = run.repeated if run.repeated[0] == mask_text(run.repeated[0]) else ("", "")
+        chosen = f"--limit {shlex.quote(hostlist(bad, whole=True))}"
+        command = f"{before or 'the same command with'} {chosen} {after}".rstrip()
+        found.append(f"again:   {command}")
     return [line for line in found if mask_text(line) == line]  # one with a mask in it cannot be copied
 
 
@@ -150,7 +152,7 @@ def _gpu_words(run: Run) -> str:
 
 
 def _tally(run: Run) -> str:
-    seen = Counter(blocks.host_word(run, host) for host in run.everyone)
+    seen = Counter(blocks.result_word(run, host) for host in run.everyone)
     words = ", ".join(
         f"{number} {'differ' if word == 'differs' and number > 1 else word}" for word, number in seen.items()
     )

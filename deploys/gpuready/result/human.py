@@ -21,7 +21,7 @@ from gpuready.result.blocks import (
 )
 from gpuready.result.brief import MOST_HOSTS, summary_lines
 from gpuready.result.ending import ending, host_lines, next_lines
-from gpuready.result.model import CheckResult, Run
+from gpuready.result.model import EARLIER_RUN, CheckResult, Run
 from gpuready.result.page import labelled, page, problem
 from gpuready.result.text import Painter, lines
 
@@ -92,7 +92,7 @@ def _errors(run: Run, paint: Painter) -> list[str]:
 def _diffs(run: Run, paint: Painter) -> Iterator[list[str]]:
     for block in diff_blocks(run):
         short = run.diff_shown or run.verb == "verify"
-        status = paint(_COLORS.get(block.status_text, "yellow"), block.status_text)
+        status = paint(_COLORS.get(block.status_text.removesuffix(f" {EARLIER_RUN}"), "yellow"), block.status_text)
         yield [
             f"{paint('bold', block.component)}: {status} on {hostlist(block.hosts)}",
             *(_classes(block) if run.part.of_spec and not short else ()),

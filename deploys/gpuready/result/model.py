@@ -82,8 +82,12 @@ NOT_COMPARED = "not compared"
 #: The word for a host in the progress of a verb that judges it after all hosts are read, or not at all.
 DONE = "done"
 _JUDGED_LATER = ("record", "compat", "fabric")
+#: How the outcome of a host with bad checks ends there.
+_FINDING = re.compile(r"(^|, but )[0-9]+ checks? (failed|unknown)$")
 #: A note of a host that --resume or --failed-only left out, because it ended well.
 EARLIER = "done by an earlier run; this one did not connect to it"
+#: After the word for what became of such a host, and of its components.
+EARLIER_RUN = "in an earlier run"
 
 
 @dataclass(frozen=True)
@@ -356,7 +360,10 @@ class HostResult(Host):
     disturbed: bool = False
 
     def word(self, verb: str) -> str:
-        """Its outcome for the progress of a verb: ``ok``, or ``ok, but 1 check failed``. See :func:`ended`."""
+        """Its outcome for the progress of a verb: ``ok``, ``1 check failed`` or ``changed, but 1 check failed``.
+
+        See :func:`ended`.
+        """
         if verb in _JUDGED_LATER and self.error is None and self.outcome not in ("unreachable", "not_attempted"):
             return DONE
         if self.outcome == "ok" and self.reason and not self.checks:
@@ -365,7 +372,8 @@ class HostResult(Host):
         bad = failed or [check for check in self.checks if check.status == "unknown" and not check.advisory]
         if not bad or self.outcome not in ("ok", "changed"):
             return self.outcome
-        return f"{self.outcome}, but {count(len(bad), 'check')} {'failed' if failed else 'unknown'}"
+        finding = f"{count(len(bad), 'check')} {'failed' if failed else 'unknown'}"
+        return finding if self.outcome == "ok" else f"{self.outcome}, but {finding}"
 
     def saw_reboot(self, before: str, after: str, seconds: float) -> None:
         """It was rebooted; the boot_ids prove it."""
@@ -407,8 +415,9 @@ class HostResult(Host):
 
 def ended(word: str) -> str:
     """Return the outcome in a host's progress, ``not ok`` for one with bad checks; empty: it is a step."""
-    outcome, but, _ = word.partition(", but ")
-    return "" if outcome not in (*OUTCOMES, NOT_COMPARED, DONE) else "not ok" if but else outcome
+    if _FINDING.search(word):
+        return "not ok"
+    return word if word in (*OUTCOMES, NOT_COMPARED, DONE) else ""
 
 
 @dataclass(frozen=True)
@@ -597,7 +606,8 @@ class Run(Summary):
     they are. ``choice``: the options that chose the hosts, as shell words, without ``limit``, the values of
     --limit; empty if no command line did. ``permission``: --allow-disruption and --batch as they were given, as
     shell words. ``verbose``: text also counts the execs. ``for_the_rest``: what to run for hosts that are not done;
-    empty: none are left, or there is no --state-dir. ``why_batches``: why the hosts go in these batches.
+    empty: none are left, or there is no --state-dir. ``why_batches``: why the hosts go in these batches. ``repeated``:
+    the command line without --limit, before and after the place for a new one.
     """
 
     verb: str
@@ -615,6 +625,7 @@ class Run(Summary):
     limit: tuple[str, ...] = ()
     verbose: bool = False
     for_the_rest: str = ""
+    repeated: tuple[str, str] = ("", "")
     why_batches: list[str] = field(default_factory=list, repr=False)
 
     @property

@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
+from gpuready.base.errors import UnreachableError
 from gpuready.base.places import Directory, Entry
+from gpuready.contract.check import fail
+from gpuready.result.model import HostResult
 from gpuready.verbs.history import digest
 from gpuready.verbs.history.index import read
 from tests.command import Exits, imported
+from tests.report.test_report_runs import check, host
 from tests.verbs.history.kept import BAD, GOOD, fleet, keep, node
 
 ROOT = Path(__file__).parents[3]
@@ -49,6 +53,27 @@ def test_it_shows_what_is_wrong_and_since_when(place: Path, exits: Exits) -> Non
     assert drift in lines
     assert "79 gpu03 2, and 1 before 2026-11-03 12:01 4.5 d" in lines
     assert "gpu04 2026-11-10 12:00 verify 10 - unreachable since 2026-11-09 12:00" in lines
+
+
+def test_unreachable_hosts_share_a_row_and_hide_no_finding(tmp_path: Path, exits: Exits) -> None:
+    """Also if they became unreachable at different times, and if there are more findings than lines of other tables."""
+    found = [check(f"gpu.c{n:02}", fail(f"finding {n}")) for n in range(50)]
+
+    def gone(name: str) -> HostResult:
+        return host(name, "unreachable", error=UnreachableError(f"{name}: connection refused"))
+
+    names = [f"gpu{n:02}" for n in range(1, 61)]
+    keep(tmp_path, 0, "verify", node("gpu99", *found), *map(gone, names[:30]), *map(node, names[30:]))
+    keep(tmp_path, 1, "verify", node("gpu99", *found), *map(gone, names))
+    out = exits(0, "history", tmp_path, "--since", "5000w").out
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    (row,) = [line for line in lines if line.startswith("reachable ")]
+    since = "2026-11-01 12:00 or before to 2026-11-02 12:00"
+    assert row == f"reachable gpu[01-60] unreachable {since} 90 of 120 1 connection refused"
+    assert all(any(f"gpu.c{n:02} gpu99 fail" in line for line in lines) for n in range(50))
+    assert out.index("gpu.c49") < out.index("\n  reachable") and "more: --output json" not in out
+    hosts = lines[lines.index("hosts") + 2 :]
+    assert [line.split()[0] for line in hosts[:3]] == ["gpu99", "gpu[01-30]", "gpu[31-60]"] and len(hosts) == 3
 
 
 def test_the_guide_shows_what_it_prints(place: Path, exits: Exits, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,10 +342,10 @@ def test_another_release_or_a_copy_adds_no_risk(place: Path, exits: Exits) -> No
     path = next(place.glob("verify-9*.json"))
     found = json.loads(path.read_text())
     found["new"] = {"a": 1}
-    for host in found["hosts"].values():
-        host.pop("spec", None)
-        host.pop("xids", None)
-        host["newer"] = [1]
+    for of_host in found["hosts"].values():
+        of_host.pop("spec", None)
+        of_host.pop("xids", None)
+        of_host["newer"] = [1]
     path.write_text(json.dumps(found))
     assert "skipped" not in exits(0, "history", place).out
 

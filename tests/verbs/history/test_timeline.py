@@ -201,7 +201,9 @@ def test_what_is_wrong_is_counted_once_for_all_hosts(tmp_path: Path) -> None:
     found.tracks = tracks = Read(found.tracks)
     told = human(found, "there", {})
     assert tracks.times < 10
-    assert "unreachable since 2026-11-04 12:00; 2 wrong; 2 drifted keys" in told and "and 10 more: --output" in told
+    assert (
+        "unreachable since 2026-11-04 12:00; 2 wrong; 2 drifted keys" in told and "\n  gpu[01-49]  2026-11-03 " in told
+    )
     made = document(found, "there", {})
     assert [(each["wrong"], each["drifted"]) for each in made["hosts"][:2]] == [(3, 2), (2, 2)]
     made["hosts"][0] |= {"wrong": 7777, "drifted": 8888}

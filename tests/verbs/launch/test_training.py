@@ -3,6 +3,7 @@
 import re
 import shlex
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from gpuready.model.network import NetDevice, Network
+from gpuready.model.slurm import SlurmNode
 from gpuready.model.state import NodeState
-from tests.command import Exits, write_states
+from tests.command import Exits, Said, write_states
 from tests.shellcheck import shellcheck
 from tests.verbs.render.schemas import thing
 from tests.verbs.render.test_kubernetes import KUBERNETES, node
@@ -101,6 +104,92 @@ def test_the_batch_script_of_slurm(hosts: list[str], tmp_path: Path, exits: Exit
         assert part in out
 
 
+def over_tcp(number: int, netdev: str, **of: Any) -> NodeState:
+    """A node without RDMA, on the network of the cluster and on one of its own."""
+    found = {
+        netdev: NetDevice(addresses=(f"10.0.0.{number}/24",)),
+        "eno9": NetDevice(addresses=(f"10.9.{number}.1/24",)),
+    }
+    state = NodeState(network=Network(devices=found, default=(netdev,)), **of)
+    return state.model_copy(update={"driver": state.driver.model_copy(update={"gpus": ("0000:01:00.0",)})})
+
+
+@pytest.fixture
+def batch(tmp_path: Path, exits: Exits) -> Callable[..., Said]:
+    """Print the batch script of these hosts."""
+
+    def printed(states: dict[str, NodeState], code: int = 0, how: str = "slurm", **spec: Any) -> Said:
+        inventory = {"all": {"hosts": dict.fromkeys(states), "vars": {"gpuready": spec}}}
+        (tmp_path / "hosts.yaml").write_text(yaml.safe_dump(inventory))
+        recorded = write_states(tmp_path / "states.json", states)
+        return exits(code, "launch", how, "-i", str(tmp_path / "hosts.yaml"), "--state", recorded)
+
+    return printed
+
+
+def started(script: str, tmp_path: Path, node: str) -> subprocess.CompletedProcess[str]:
+    """Run a batch script as on a node: srun starts the task, which prints NCCL's settings and its words."""
+    stub = tmp_path / "torchrun"
+    stub.write_text('#!/bin/sh\nenv | grep -E "^(NCCL|GLOO)" | sort\necho "$@"\n')
+    stub.chmod(0o755)
+    (tmp_path / "srun").write_text('#!/bin/sh\nshift\nexec "$@"\n')
+    (tmp_path / "scontrol").write_text("#!/bin/sh\necho gpu01\n")
+    for each in ("srun", "scontrol"):
+        (tmp_path / each).chmod(0o755)
+    (tmp_path / "job.sh").write_text(script)
+    checked = subprocess.run([shellcheck(), "-s", "sh", str(tmp_path / "job.sh")], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout
+    return subprocess.run(
+        ["sh", str(tmp_path / "job.sh")], capture_output=True, text=True, check=False,
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURMD_NODENAME": node, "SLURM_JOB_NUM_NODES": "2",
+             "SLURM_JOB_NODELIST": "gpu[01-02]", "SLURM_JOB_ID": "7"},
+    )  # fmt: skip
+
+
+def test_a_batch_script_over_tcp_has_the_settings_of_its_hosts(batch: Callable[..., Said], tmp_path: Path) -> None:
+    """The interface is the one whose network all hosts share; one host alone has two."""
+    told = batch({"gpu01": over_tcp(1, "ens1"), "gpu02": over_tcp(2, "ens1")})
+    assert "export NCCL_SOCKET_IFNAME='=ens1'\nexport GLOO_SOCKET_IFNAME=ens1\n" in told.out
+    assert "note: gpu[01-02]: NCCL over TCP: there is no RDMA device" in told.err and "no NCCL settings" not in told.err
+    assert "SLURMD_NODENAME" not in told.out
+    found = started(told.out, tmp_path, "gpu02")
+    assert "NCCL_SOCKET_IFNAME==ens1\n--nnodes 2" in found.stdout
+    told = batch({"gpu01": node(1), "gpu02": node(2)}, nccl={"transport": "tcp", "interfaces": ["ens1"]})
+    assert "export NCCL_IB_DISABLE=1\n" in told.out and "NCCL_IB_HCA" not in told.out
+    told = batch({"gpu01": over_tcp(1, "ens1")}, code=3)
+    assert told.out == "" and "gpu01: there is no RDMA device" in told.err and "name one network" in told.err
+
+
+def test_a_batch_script_sets_on_each_node_what_is_its_own(batch: Callable[..., Said], tmp_path: Path) -> None:
+    """By Slurm's name of the node: as slurmctld said, or that of the inventory, with or without its domain."""
+    other = SlurmNode(name="node2")
+    states = {"gpu01.example.com": over_tcp(1, "ens1"), "gpu02": over_tcp(2, "eth0", slurm=other)}
+    out = batch(states).out
+    for node_name, netdev in (("gpu01", "ens1"), ("gpu01.example.com", "ens1"), ("node2", "eth0")):
+        found = started(out, tmp_path, node_name)
+        words = (
+            "--nnodes 2 --nproc-per-node 1 --max-restarts 3 --rdzv-id 7 --rdzv-backend c10d --rdzv-endpoint gpu01:29500"
+        )
+        assert found.stdout == f"GLOO_SOCKET_IFNAME={netdev}\nNCCL_SOCKET_IFNAME=={netdev}\n{words} ddp.py\n"
+    found = started(out, tmp_path, "gpu99")
+    assert (found.returncode, found.stdout) == (1, "") and "no NCCL settings for the node gpu99" in found.stderr
+    both = {"gpu01.a": over_tcp(1, "ens1"), "gpu01.b": over_tcp(2, "eth0")}
+    told = batch(both, code=3)
+    assert told.out == "" and "gpu01.b: its NCCL settings differ" in told.err and "node: NAME" in told.err
+
+
+@pytest.mark.parametrize("how", ["slurm", "env", "kubernetes"])
+def test_hosts_need_not_agree_in_what_is_not_printed(how: str, batch: Callable[..., Said]) -> None:
+    """The names of a host's interfaces are none of a pod; and the batch script has no image."""
+    batch({"gpu01": over_tcp(1, "ens1"), "gpu02": over_tcp(2, "eth0")}, how=how)
+
+
+@pytest.mark.parametrize("how", ["env", "runai"])
+def test_a_pod_over_tcp_has_a_note(how: str, batch: Callable[..., Said]) -> None:
+    told = batch({"gpu01": over_tcp(1, "ens1"), "gpu02": over_tcp(2, "eth0")}, how=how)
+    assert "note: there is no RDMA device: NCCL uses the pod's network\n" in told.err and "rdma/rdma" not in told.err
+
+
 def test_a_pytorch_job_is_valid(hosts: list[str], exits: Exits) -> None:
     code, job = yaml.safe_load_all(launch(exits, "kubernetes", "--rdma-resource", "rdma/hca", *hosts))
     kubernetes_validate.validate(code, KUBERNETES, strict=True)
@@ -175,7 +264,11 @@ def test_a_node_without_rdma_gets_no_settings_of_it(tmp_path: Path, exits: Exits
         (("launch", "hosts"), "-i is missing"),
         (("launch", "hosts", "-i", "a,", "--master-addr", "a b"), "not an address or a host name"),
         (("launch", "slurm", "--state", "x"), "-i is missing"),
-        (("launch", "kubernetes", "--", "train.py"), "unexpected argument 'train.py'"),
+        (
+            ("launch", "kubernetes", "--", "train.py"),
+            "unexpected argument 'train.py': gpuready launch kubernetes takes nothing after --\n"
+            "  fix:     leave out -- train.py: put your script in place of ddp.py in the ConfigMap of the job\n",
+        ),
     ],
 )
 def test_usage(words: tuple[str, ...], part: str, exits: Exits) -> None:

@@ -170,10 +170,20 @@ def test_a_node_without_rdma_gets_a_pod_without_it(render: Render) -> None:
     assert "securityContext" not in container and env(pod) == {} and "there is no RDMA device" in out
 
 
+def test_over_tcp_a_pod_uses_its_own_network(render: Render) -> None:
+    """Also on nodes with RDMA ports, whose interfaces for TCP are none of a pod."""
+    states = {"gpu01": node(1, "mlx5_0", "mlx5_1"), "gpu02": node(2)}
+    out = render("kubernetes", states=states, spec={"hardware": {"gpus": 8}, "nccl": {"transport": "tcp"}}).out
+    _, pod = objects(out)
+    (container,) = pod["spec"]["containers"]
+    assert container["resources"]["limits"] == {"nvidia.com/gpu": 8} and env(pod) == {}
+    assert "Note: nccl.transport is tcp: NCCL uses the pod's network." in out
+
+
 @pytest.mark.parametrize(
     ("what", "given", "words"),
     [
-        ("kubernetes", {"states": {"gpu01": node(1), "gpu02": node(2, "mlx5_7")}}, "variables, on_host"),
+        ("kubernetes", {"states": {"gpu01": node(1), "gpu02": node(2, "mlx5_7")}}, "NCCL's settings"),
         # A placeholder differs from the same value.
         ("kubernetes", {"specs": {"gpu01": {"hardware": {"gpus": GPUS}}, "gpu02": {}}}, "hardware.gpus"),
         ("gpu-operator", {"specs": {"gpu01": {}, "gpu02": {"owners": {"driver": "operator"}}}}, "driver"),

@@ -9,6 +9,7 @@ from typing import Any
 from gpuready import __version__
 from gpuready.base.host_list import hostlist
 from gpuready.base.words import count
+from gpuready.result.blocks import of_any_host
 from gpuready.result.mask import mask
 from gpuready.result.model import utc
 from gpuready.result.page import page
@@ -17,8 +18,10 @@ from gpuready.verbs.history.timeline import BAD, FLAPPING, Drift, HostTrack, Tim
 
 SCHEMA = "gpuready/history/1"
 _GOOD = ("pass", "matches", "reachable")
-#: So many lines of one table, and names of skipped files, are shown to people.
+#: So many lines of a table are shown to people, but all of what is wrong now; and so many names of skipped files.
 _MOST, _MOST_SKIPPED = 40, 5
+#: The longest reason.
+_TEXT = 100
 _STYLES = {"warn": "yellow", "unknown": "yellow", "pending": "yellow"}
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
@@ -69,7 +72,7 @@ def _track(each: Track, start: float) -> dict[str, Any]:
 def human(found: Timeline, place: str, skipped: dict[str, str], *, chosen: bool = False, color: bool = False) -> str:
     """The history as text. ``chosen``: checks were asked for, so they are shown whatever their status is."""
     paint = Painter(color)
-    tracks = sorted(found.tracks, key=lambda each: (each.kind != "host", each.name, each.since))
+    tracks = sorted(found.tracks, key=lambda each: (each.name, each.since))
     wrong = [each for each in tracks if chosen or each.status in BAD]
     good = [each for each in tracks if not chosen and each.status not in BAD]
     flapping = [each for each in good if each.changes(found.start) >= FLAPPING]
@@ -81,8 +84,8 @@ def human(found: Timeline, place: str, skipped: dict[str, str], *, chosen: bool 
                _drifts(found.drifts), paint),
         _table("Xids", ("XID", "HOST", "EVENTS", "LAST", "MEAN TIME BETWEEN"),
                [_xid(each) for each in found.xids], paint),
-        _table("hosts", ("HOST", "LAST RESULT", "RESULTS", "LAST APPLY", "NOW"),
-               _hosts(found), paint, len(found.hosts)),
+        _table("hosts", ("HOSTS", "LAST RESULT", "RESULTS", "LAST APPLY", "NOW"),
+               _hosts(found), paint),
         _skipped(skipped, found.ahead, paint),
     ])  # fmt: skip
 
@@ -96,11 +99,32 @@ def _headline(found: Timeline, place: str) -> str:
 
 
 def _tracks(title: str, tracks: Sequence[Track], start: float, paint: Painter) -> list[str]:
-    shared = grouped((_cells(each, start), each.host) for each in tracks)
+    shared = grouped((_cells(each, start), each.host) for each in tracks if each.kind != "host")
     rows = [(name, hostlist(hosts), *rest) for (name, *rest), hosts in shared.items()]
+    reasons = grouped(((each.name, each.status, _reason(each)), each) for each in tracks if each.kind == "host")
+    rows += [_of_hosts(alike, start) for alike in reasons.values()]
     shown = [(*row[:2], paint(_style(row[2]), row[2]), *row[3:]) for row in rows]
     head = ("CHECK OR COMPONENT", "HOSTS", "STATUS", "SINCE", "BAD RESULTS", "CHANGES", "")
-    return _table(title, head, shown, paint)
+    return _table(title, head, shown, paint, most=len(shown))
+
+
+def _reason(each: Track) -> str:
+    """Why a host is unreachable, in words that it shares with others."""
+    return "" if each.status in _GOOD else of_any_host(each.text, each.host).removeprefix("HOST: ")
+
+
+def _of_hosts(alike: Sequence[Track], start: float) -> tuple[str, ...]:
+    """One row for hosts that are unreachable for one reason, whenever that began."""
+    first = min(alike, key=lambda each: each.since)
+    name, status, since, bad, changes, text = _cells(first, start)
+    if len(alike) > 1:
+        last = max(when(each.since) for each in alike)
+        since = since if last == when(first.since) else f"{since} to {last}"
+        bad = f"{sum(each.bad for each in alike)} of {sum(each.results for each in alike)}"
+        most = max(each.changes(start) for each in alike)
+        changes = f"{most}, flapping" if most >= FLAPPING else str(most)
+        text = cut(_reason(first), _TEXT)
+    return name, hostlist(each.host for each in alike), status, since, bad, changes, text
 
 
 def _style(status: str) -> str:
@@ -112,7 +136,7 @@ def _cells(each: Track, start: float) -> tuple[str, ...]:
     bad = f"{each.bad} of {each.results}" + (f", {times} times" if times > 1 else "")
     flapping = f"{changes}, flapping" if changes >= FLAPPING else str(changes)
     since = f"{when(each.since)} or before" if each.always else when(each.since)
-    return each.name, each.status, since, bad, flapping, "" if each.status in _GOOD else cut(each.text, 100)
+    return each.name, each.status, since, bad, flapping, "" if each.status in _GOOD else cut(each.text, _TEXT)
 
 
 def _drifts(drifts: Sequence[Drift]) -> list[tuple[str, ...]]:
@@ -131,10 +155,20 @@ def _xid(each: XidTrack) -> tuple[str, ...]:
 
 
 def _hosts(found: Timeline) -> list[tuple[str, ...]]:
-    """The rows of the hosts that are shown."""
+    """The rows of the hosts: those with findings first, then those that are unreachable; equal ones share a row."""
     wrong, drifted = found.wrong(), found.drifted()
     lost = {each.host: each for each in found.tracks if each.kind == "host" and each.status in BAD}
-    return [_host(each, lost.get(each.name), wrong[each.name], drifted[each.name]) for each in found.hosts[:_MOST]]
+    rows = grouped(
+        (_host(each, lost.get(each.name), wrong[each.name], drifted[each.name]), each.name) for each in found.hosts
+    )
+
+    def rank(names: Sequence[str]) -> int:
+        name = names[0]
+        findings = wrong[name] + drifted[name] - (name in lost)
+        return 0 if findings else 1 if name in lost else 2
+
+    ranked = sorted(rows.items(), key=lambda item: rank(item[1]))
+    return [(hostlist(names), *row) for row, names in ranked]
 
 
 def _host(each: HostTrack, lost: Track | None, wrong: int, drifted: int) -> tuple[str, ...]:
@@ -143,16 +177,16 @@ def _host(each: HostTrack, lost: Track | None, wrong: int, drifted: int) -> tupl
         now, wrong = [f"{lost.status} since {when(lost.since)}"], wrong - 1
     now += [*([f"{wrong} wrong"] if wrong else []), *([count(drifted, "drifted key")] if drifted else [])]
     applied = "-" if each.applied is None else when(each.applied)
-    return each.name, f"{when(each.last)} {each.verb}", str(each.results), applied, "; ".join(now) or "as it should be"
+    return f"{when(each.last)} {each.verb}", str(each.results), applied, "; ".join(now) or "as it should be"
 
 
-def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], paint: Painter, total: int = 0) -> list[str]:
-    """``total``: how many rows there are, if ``rows`` has only those that are shown."""
+def _table(
+    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], paint: Painter, most: int = _MOST
+) -> list[str]:
     if not rows:
         return []
-    total = total or len(rows)
-    more = [f"  and {total - _MOST} more: --output json"] if total > _MOST else []
-    return [paint("bold", title), *(f"  {line}" for line in columns([head, *rows[:_MOST]])), *more]
+    more = [f"  and {len(rows) - most} more: --output json"] if len(rows) > most else []
+    return [paint("bold", title), *(f"  {line}" for line in columns([head, *rows[:most]])), *more]
 
 
 def _skipped(skipped: dict[str, str], ahead: int, paint: Painter) -> Iterator[str]:

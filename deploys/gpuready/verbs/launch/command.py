@@ -11,6 +11,7 @@ from gpuready.cli.complete import files
 from gpuready.cli.options import EXIT_CODES, RDMA_RESOURCE, STATE, HostVerb, Number, hosts, probe_options
 from gpuready.fabric.launch import EXAMPLE, MASTER_PORT
 from gpuready.network import torch
+from gpuready.network.nccl_conf import CONF
 
 if TYPE_CHECKING:
     from gpuready.cli.request import Request
@@ -61,6 +62,7 @@ _GCP_BATCH = """Print a job for Google Cloud Batch. It starts torchrun in a cont
 """
 #: Nodes, if no inventory says how many.
 _NODES = 2
+_NODES_OF_I = f"{_NODES} nodes (-i counts the hosts)"
 _SCRIPT = click.argument("script", nargs=-1, metavar="[-- SCRIPT ARGS...]", shell_complete=files)
 
 
@@ -104,7 +106,9 @@ def _hosts(
 def _env(state: str | None, script: tuple[str, ...], **given: Any) -> None:
     from gpuready.verbs.launch.training import plain
 
-    wanted, _ = _workload("env", state, given, "gpus")
+    found = _chosen("env", state, given)
+    wanted, _, notes = _agreed(found, state, ("gpus", "variables"), "gpus")
+    _tell(wanted, notes)
     _print(plain(wanted, script or (EXAMPLE,)))
 
 
@@ -113,19 +117,29 @@ def _env(state: str | None, script: tuple[str, ...], **given: Any) -> None:
 @STATE
 @_SCRIPT
 def _slurm(state: str | None, script: tuple[str, ...], **given: Any) -> None:
+    from gpuready.base.host_list import hostlist
     from gpuready.cli.sink import say
-    from gpuready.verbs.launch.training import slurm
+    from gpuready.cli.workload import agreed, on_hosts, recorded
+    from gpuready.fabric.kubernetes import without_fabric
+    from gpuready.verbs.launch.training import named, slurm
 
-    wanted, nodes = _workload("slurm", state, given, "gpus", "nodes")
-    if not wanted.on_host:
-        how = "--state FILE adds those for RDMA"
-        if state:
-            how = "those of the hosts are in /etc/nccl.conf" if wanted.rdma else "gpuready nccl prints those for TCP"
-        say(f"note: the script has no NCCL settings; {how}", err=True)
-    _print(slurm(wanted, nodes, script or (EXAMPLE,)))
+    found = _chosen("slurm", state, given)
+    entries = found.entries if found else ()
+    states = recorded(entries, state)
+    wanted = agreed(entries, states, "gpus", needs=without_fabric)
+    settings, notes = on_hosts(entries, states)
+    replaced = [*filter(None, [wanted.placeholders.get("gpus")]), *([] if entries else [_NODES_OF_I])]
+    _tell(wanted, replaced)
+    for note, names in notes.items():
+        say(f"note: {hostlist(names)}: {note}", err=True)
+    if not any(settings.values()):
+        why = f"those of the hosts are in {CONF}" if states else "--state FILE adds them"
+        say(f"note: the script has no NCCL settings; {why}", err=True)
+    _print(slurm(wanted.gpus, len(entries) or _NODES, script or (EXAMPLE,), named(entries, states, settings)))
 
 
-@command.command("kubernetes", cls=HostVerb, help=_KUBERNETES)
+@command.command("kubernetes", cls=HostVerb, help=_KUBERNETES,
+                 own_script=f"put your script in place of {EXAMPLE} in the ConfigMap of the job")  # fmt: skip
 @hosts
 @STATE
 @RDMA_RESOURCE
@@ -134,7 +148,7 @@ def _kubernetes(state: str | None, rdma_resource: str, **given: Any) -> None:
     from gpuready.verbs.launch.training import pytorch_job
 
     found = _chosen("kubernetes", state, given)
-    wanted, nodes, notes = _agreed(found, state, "nodes")
+    wanted, nodes, notes = _agreed(found, state, ("image", "gpus", "shm", "variables", "attached", "rdma"), "nodes")
     head = kubernetes.head("launch kubernetes", wanted, rdma_resource) + [f"Replace: {note}." for note in notes]
     head += ["RuntimeClass nvidia and the networks rdma-N are those of gpuready render kubernetes: apply them first."]
     head += ["The checkpoint outlives the container, but not the pod: put a volume in place of the emptyDir."]
@@ -149,8 +163,9 @@ def _kubernetes(state: str | None, rdma_resource: str, **given: Any) -> None:
 def _runai(state: str | None, rdma_resource: str, script: tuple[str, ...], **given: Any) -> None:
     from gpuready.verbs.launch.training import runai
 
-    more = f"PROJECT, and {rdma_resource} (--rdma-resource)"
-    wanted, nodes = _workload("runai", state, given, "image", "gpus", "network", "nodes", more=more)
+    found, parts = _chosen("runai", state, given), ("image", "gpus", "variables", "attached", "rdma")
+    wanted, nodes, notes = _agreed(found, state, parts, "image", "gpus", "network", "nodes")
+    _tell(wanted, [*notes, f"PROJECT, and {rdma_resource} (--rdma-resource)" if wanted.rdma else "PROJECT"])
     _print(runai(wanted, nodes, script or (EXAMPLE,), rdma_resource))
 
 
@@ -188,25 +203,26 @@ def _chosen(target: str, state: str | None, given: dict[str, Any]) -> Request | 
     return request(f"launch {target}", **given) if state is not None or chooses(given) else None
 
 
-def _agreed(found: Request | None, state: str | None, *needed: str) -> tuple[Workload, int, list[str]]:
-    """Return what the hosts need, their number, and what the user must replace in the text."""
-    from gpuready.cli.workload import agreed
+def _agreed(
+    found: Request | None, state: str | None, parts: tuple[str, ...], *needed: str
+) -> tuple[Workload, int, list[str]]:
+    """Return what the hosts need, their number, and what the user must replace in the text.
+
+    The text uses ``parts`` of what they need, in which they must agree.
+    """
+    from gpuready.cli.workload import agreed, recorded
 
     entries = found.entries if found else ()
-    wanted, _ = agreed(entries, state)
+    wanted = agreed(entries, recorded(entries, state), *parts)
     notes = [wanted.placeholders[name] for name in needed if name in wanted.placeholders]
     if "nodes" in needed and not entries:
-        notes.append(f"{_NODES} nodes (-i counts the hosts)")
+        notes.append(_NODES_OF_I)
     return wanted, len(entries) or _NODES, notes
 
 
-def _workload(
-    target: str, state: str | None, given: dict[str, Any], *needed: str, more: str = ""
-) -> tuple[Workload, int]:
-    """As :func:`_agreed`; notes on stderr say what to replace."""
+def _tell(wanted: Workload, replaced: list[str]) -> None:
+    """Say on stderr what to replace in the text, and what is unusual in it."""
     from gpuready.cli.sink import say
 
-    wanted, nodes, notes = _agreed(_chosen(target, state, given), state, *needed)
-    for note in (*notes, more) if more else notes:
-        say(f"note: replace {note}", err=True)
-    return wanted, nodes
+    for note in (*(f"replace {each}" for each in replaced), *wanted.notes):
+        say(f"note: {note}", err=True)

@@ -16,9 +16,13 @@ from typing import Any
 
 from gpuready.base import resources
 from gpuready.fabric.kubernetes import Workload, multus, pod_spec
-from gpuready.fabric.launch import EXAMPLE, MASTER_PORT
+from gpuready.fabric.launch import EXAMPLE, MASTER_PORT, NcclError
+from gpuready.inventory.hosts import HostEntry
+from gpuready.model.slurm import SlurmNode
+from gpuready.model.state import NodeState
 from gpuready.network import torch
 from gpuready.network.nccl_settings import assignment
+from gpuready.result.text import grouped
 
 #: The script's directory in a container of a PyTorchJob, and that of its checkpoint.
 _CODE, _DATA = "/opt/ddp", "/checkpoint"
@@ -34,17 +38,58 @@ def torchrun(gpus: int, script: Sequence[str]) -> str:
     )
 
 
-def slurm(wanted: Workload, nodes: int, script: Sequence[str]) -> str:
-    """Return a batch script. The settings are those of the hosts, as no pod comes between."""
-    settings = [assignment(*item) for item in {**wanted.on_host, **_HANDLING}.items()]
+def slurm(gpus: int, nodes: int, script: Sequence[str], settings: Mapping[tuple[str, ...], dict[str, str]]) -> str:
+    """Return a batch script. ``settings``: the environment of the nodes with these names in Slurm."""
+    alike = len(settings) < 2
+    common = next(iter(settings.values()), {}) if alike else {}
     return resources.document(
         "verbs/launch/ddp.sbatch",
         nodes=nodes,
-        gpus=wanted.gpus,
-        settings=settings,
+        gpus=gpus,
+        settings=[assignment(*item) for item in {**common, **_HANDLING}.items()],
+        by_node="" if alike else shlex.quote(_by_node(settings)),
         port=MASTER_PORT,
         program=shlex.join(script),
     )
+
+
+def _by_node(settings: Mapping[tuple[str, ...], dict[str, str]]) -> str:
+    """Return the program that starts a task with the environment of its node."""
+    cases = []
+    for names, variables in settings.items():
+        exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
+        cases.append(f"  {'|'.join(map(shlex.quote, names))}) {f'export {exports}' if exports else ':'} ;;\n")
+    unknown = 'echo "no NCCL settings for the node $SLURMD_NODENAME: print this script again, with it" >&2; exit 1'
+    return f'case $SLURMD_NODENAME in\n{"".join(cases)}  *) {unknown} ;;\nesac\nexec "$@"'
+
+
+def named(
+    entries: Sequence[HostEntry], states: Mapping[str, NodeState], settings: Mapping[str, dict[str, str]]
+) -> dict[tuple[str, ...], dict[str, str]]:
+    """Return distinct settings by the nodes' names in Slurm, each with its short form, as Slurm usually has it.
+
+    Raises :class:`NcclError` if nodes with different settings would have one name.
+    """
+    found: dict[str, dict[str, str]] = {}
+    for entry in entries:
+        name = _slurm_name(entry, states.get(entry.name))
+        for each in dict.fromkeys((name, name.partition(".")[0])):
+            if found.setdefault(each, settings[entry.name]) != settings[entry.name]:
+                raise NcclError(
+                    f"{entry.name}: its NCCL settings differ from those of another node, and {each} is its name, too",
+                    remedy="say Slurm's names in the spec: maintenance: {drain: slurm, node: NAME}",
+                )
+    shared: dict[tuple[tuple[str, str], ...], list[str]] = grouped(
+        (tuple(v.items()), name) for name, v in found.items()
+    )
+    return {tuple(names): dict(variables) for variables, names in shared.items()}
+
+
+def _slurm_name(entry: HostEntry, state: NodeState | None) -> str:
+    """Return the node's name in Slurm: of the spec, as Slurm said, or that of the inventory."""
+    said = entry.spec.maintenance.node if entry.spec.maintenance.drain == "slurm" else None
+    seen = state.slurm.name if state is not None and isinstance(state.slurm, SlurmNode) else None
+    return said or seen or entry.name
 
 
 def pytorch_job(wanted: Workload, nodes: int, resource: str) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from gpuready.base.errors import UsageError
 from gpuready.cli.options import EXIT_CODES, RDMA_RESOURCE, STATE, HostVerb, Verb, each_options, hosts, period
 from gpuready.cli.request import request
 from gpuready.cli.sink import say
-from gpuready.cli.workload import agreed, check_agreement, chooses
+from gpuready.cli.workload import agreed, check_agreement, chooses, recorded
 from gpuready.fabric import kubernetes
 from gpuready.inventory.build import local_values
 from gpuready.inventory.fetched import FORMS
@@ -120,9 +120,10 @@ def _prometheus(**given: Any) -> None:
 @RDMA_RESOURCE
 def _kubernetes(state: str | None, rdma_resource: str, **given: Any) -> None:
     entries = _chosen("kubernetes", given) if state is not None or chooses(given) else ()
-    wanted, states = agreed(entries, state)
+    states = recorded(entries, state)
+    wanted = agreed(entries, states, "image", "gpus", "shm", "variables", "attachments", "rdma")
     head = kubernetes.head("render kubernetes", wanted, rdma_resource)
-    say(kubernetes.document(head, kubernetes.objects(wanted, states, rdma_resource)).rstrip())
+    say(kubernetes.document(head, kubernetes.objects(wanted, [*states.values()], rdma_resource)).rstrip())
 
 
 @command.command("gpu-operator", cls=Verb)

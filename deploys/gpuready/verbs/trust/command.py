@@ -31,7 +31,8 @@ _HELP = """Show the SSH host keys, and store them in known_hosts after you confi
   gpuready trust -i hosts.yaml --limit gpu13 --replace     after a rebuild
   gpuready trust -i hosts.yaml --yes                       in a network that you trust
 """
-_AT_ONCE = 32
+#: A host that is off costs a thread the time to connect; so hundreds of them cost this time once.
+_AT_ONCE = 256
 _COMPARE = (
     "compare each fingerprint with what the host itself prints: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub; "
     "if all are equal, run this again with --yes"

@@ -5,6 +5,7 @@ of the inventory, then HostName, Port and UserKnownHostsFile of the user's ssh c
 """
 
 import socket
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +18,10 @@ from gpuready.operations.connection import obstacle
 from gpuready.operations.knownhosts import KnownHosts
 from gpuready.operations.ssh import BoundedSocket
 
-_TIMEOUT = 15.0
+#: Seconds to connect, if the inventory says nothing; and seconds until the key is there.
+CONNECT, _TIMEOUT = 10, 15.0
+#: Keys are exchanged with so many hosts at once: that takes this machine's time. Hosts that are off only wait.
+_EXCHANGES = threading.Semaphore(32)
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class Target:
     port: int
     known_hosts: tuple[Path, ...]
     """The files; the first one gets new keys."""
+    timeout: int = CONNECT
 
     @property
     def name(self) -> str:
@@ -48,7 +53,8 @@ def target(connection: Connection) -> Target:
             remedy=f"compare the fingerprint there, then store it: ssh {jump} ssh-keyscan -p {port} {address}",
         )
     files = options.get("userknownhostsfile") or found.get("userknownhostsfile") or "~/.ssh/known_hosts"
-    return Target(address, port, tuple(Path(file).expanduser() for file in files.split()))
+    return Target(address, port, tuple(Path(file).expanduser() for file in files.split()),
+                  connection.timeout or CONNECT)  # fmt: skip
 
 
 def _ssh_config(connection: Connection) -> dict[str, str]:
@@ -63,7 +69,7 @@ def _ssh_config(connection: Connection) -> dict[str, str]:
 def fetch(where: Target, known: KnownHosts) -> paramiko.PKey:
     """The key that the host shows; of a kind that ``known`` can judge, if it has one."""
     try:
-        with socket.create_connection((where.address, where.port), timeout=_TIMEOUT) as sock:
+        with socket.create_connection((where.address, where.port), timeout=where.timeout) as sock, _EXCHANGES:
             transport = paramiko.Transport(BoundedSocket(sock))  # type: ignore[arg-type]
             try:
                 known.prepare(transport, where.name)
