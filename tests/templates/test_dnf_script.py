@@ -1,4 +1,4 @@
-"""What the scripts read of dnf's transactions, as dnf 4.23 printed them, and its locks. dnf is a stub here."""
+"""What the scripts read of dnf's transactions, as dnf 4.23 and 5.4 printed them, and its locks. dnf is a stub here."""
 
 import subprocess
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpuready.base import resources
-from gpuready.contract.package_manager import DNF, DNF_RELEASES, LOCKS, manager
+from gpuready.contract.package_manager import DNF, DNF5, DNF_RELEASES, LOCKS, LOCKS5, manager
 from gpuready.model.parse import os_release
 from gpuready.model.state import File, NodeState, Package
 from tests.templates.test_apt_script import sh, stub
@@ -35,7 +35,7 @@ Remove  3 Packages
 """
 
 
-def holds(tmp_path: Path, call: str, listed: str | None) -> str:
+def holds(tmp_path: Path, call: str, listed: str | None, dnf: int = 4) -> str:
     """The list after a call of lib/holds.sh.j2; installed are a at 2-1, and kmod at two versions."""
     (tmp_path / "installed").mkdir()
     (tmp_path / "installed/a").write_text("0:2-1\n")
@@ -45,8 +45,8 @@ def holds(tmp_path: Path, call: str, listed: str | None) -> str:
     if listed is not None:
         file.write_text(listed)
         file.chmod(0o640)
-    script = resources.script("lib/lib") + resources.script("lib/holds", dnf=True) + "\n: 900\n"
-    done = sh(tmp_path, script.replace(LOCKS, str(file)), call)
+    script = resources.script("lib/lib") + resources.script("lib/holds", dnf=dnf) + "\n: 900\n"
+    done = sh(tmp_path, script.replace(LOCKS, str(file)).replace(LOCKS5, str(file)), call)
     assert done.returncode == 0, done.stderr
     assert listed is None or file.stat().st_mode & 0o777 == 0o640
     assert not list(tmp_path.glob(".gpuready-*"))
@@ -70,14 +70,14 @@ def test_probe_and_plan_agree_on_apt_or_dnf(tmp_path: Path, release: str, have: 
     script = resources.script("lib/reader", what="test").replace("/etc/os-release", f"{tmp_path}/os-release")
     script += f'has() {{ case " {" ".join(have)} " in *" $1 "*) ;; *) return 1 ;; esac; }}\n'
     done = subprocess.run(["sh"], input=f"{script}by_dnf && echo dnf", capture_output=True, text=True, check=False)
-    assert (done.stdout == "dnf\n") == manager(NodeState(os=os_release(release), have=have)).dnf
+    assert (done.stdout == "dnf\n") is bool(manager(NodeState(os=os_release(release), have=have)).dnf)
 
 
 def test_what_would_go_is_read_from_the_transaction(tmp_path: Path) -> None:
-    script = resources.script("lib/lib") + resources.script("lib/dnf") + "\n: 900\n"
+    script = resources.script("lib/lib") + resources.script("lib/dnf", dnf=4) + "\n: 900\n"
     done = sh(tmp_path, script, f"removals <<'END'\n{TRANSACTION}END\n")
     long = "libnvidia-container-of-another-company-with-a-long-name"
-    assert done.stdout.split() == ["nvidia-container-runtime-hook", long, "site-gpu"]
+    assert done.stdout.split() == [long, "nvidia-container-runtime-hook", "site-gpu"]
 
 
 @pytest.mark.parametrize(
@@ -99,13 +99,13 @@ def test_what_would_go_is_read_from_the_transaction(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_why_dnf_failed_is_read_from_its_output(tmp_path: Path, said: str, why: str) -> None:
-    script = resources.script("lib/lib") + resources.script("lib/dnf")
+    script = resources.script("lib/lib") + resources.script("lib/dnf", dnf=4)
     done = sh(tmp_path, script, f"dnf_said <<'END'\n{said}END\n")
     assert " ".join(done.stdout.split()) == why
 
 
 def test_another_dnf_is_waited_for_with_a_limit(tmp_path: Path) -> None:
-    script = resources.script("lib/lib") + resources.script("lib/dnf")
+    script = resources.script("lib/lib") + resources.script("lib/dnf", dnf=4)
     busy = 'case $* in *exit_on_lock=1*) ;; *) exit 1 ;; esac; echo x >>tries; [ "$(wc -l <tries)" = 2 ] || exit 200'
     stub(tmp_path, dnf=busy)
     assert sh(tmp_path, script, "dnf_get x && echo went on").stdout == "went on\n"
@@ -113,12 +113,12 @@ def test_another_dnf_is_waited_for_with_a_limit(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (200, "another package manager is still at work: run again later\n")
 
 
-def toolkit(tmp_path: Path, call: str, **stubs: str) -> tuple[int, str]:
+def toolkit(tmp_path: Path, call: str, version: int = 4, **stubs: str) -> tuple[int, str]:
     """A call of toolkit/dnf.sh.j2, with a database of keys: exit code and stderr."""
     stub(tmp_path, rpm=_RPM, **stubs)
-    values = {"packages": ("a",), "pins": ("a=1-1",), "purge": ("a",), "key": "f796ecb0"}
+    values = {"packages": ("a",), "pins": ("a=1-1",), "purge": ("a",), "key": "f796ecb0", "dnf": version}
     script = "".join(resources.script(name, **more) for name, more in (
-        ("lib/lib", {}), ("toolkit/dnf", values), ("lib/holds", {"dnf": True})))  # fmt: skip
+        ("lib/lib", {}), ("toolkit/dnf", values), ("lib/holds", {"dnf": version})))  # fmt: skip
     done = sh(tmp_path, script, call)
     return done.returncode, done.stderr
 
@@ -200,14 +200,80 @@ def test_each_installed_version_is_locked_and_release_takes_all(tmp_path: Path) 
     assert holds(tmp_path / "none", "release a", None) == ""
 
 
-def is_held(name: str, version: str, listed: str) -> bool:
+def is_held(name: str, version: str, listed: str, dnf: int = 4) -> bool:
     """What the plan makes of that list."""
-    state = NodeState(files={LOCKS: File(text=listed, mode=0o644, uid=0, gid=0, mtime=0)})
-    return DNF.held(name, Package(version=version, arch=""), state)
+    by, path = (DNF, LOCKS) if dnf == 4 else (DNF5, LOCKS5)
+    state = NodeState(files={path: File(text=listed, mode=0o644, uid=0, gid=0, mtime=0)})
+    return by.held(name, Package(version=version, arch=""), state)
+
+
+def table(name: str, version: str, comparator: str = "=", more: str = "") -> str:
+    """An entry of dnf 5's file, as gpuready writes it."""
+    return (
+        f'\n[[packages]]\nname = "{name}"\n[[packages.conditions]]\nkey = "evr"\ncomparator = "{comparator}"\n'
+        f'value = "{version}"\n{more}'
+    )
+
+
+HEAD = 'version = "1.0"\n'
+#: As `dnf5 versionlock add` and `exclude` write entries.
+WRITTEN = """
+[[packages]]
+name = "b"
+comment = "Added by 'versionlock add' command on 2026-11-29"
+conditions = [{key = "evr", comparator = "=", value = "1-1"}]
+"""
+
+
+def test_tables_of_other_packages_stay_as_they_are(tmp_path: Path) -> None:
+    others = f"# ours\n{HEAD}{WRITTEN}{table('ab', '2-1')}# a comment\n{table('x', '3', '<')}"
+    listed = others + table("a", "1-1") + table("a", "0:2-1", "!=") + table("a", "1:2", ">=")
+    held = holds(tmp_path, "hold a; is_locked a 2-1 || exit 9", listed, 5)
+    assert held == others + table("a", "0:2-1")
+    assert is_held("a", "2-1", held, 5) and not is_held("b", "2-1", held, 5)
+    (tmp_path / "again").mkdir()
+    assert holds(tmp_path / "again", "release a", held, 5) == others
+
+
+@pytest.mark.parametrize(
+    ("listed", "right"),
+    [
+        (table("a", "2-1"), True),
+        (table("a", "9:2-1", "=="), True),
+        (WRITTEN.replace('"b"', '"a"').replace("1-1", "2-1"), True),
+        (table("a", "2-1") + table("a", "3-1"), True),
+        (table("a", "2-1") + table("?", "2-1"), True),
+        (table("a", "2-10"), False),
+        (table("ab", "2-1"), False),
+        (table("*", "2-1"), True),
+        (table("a", "2-1", ">="), False),
+        (table("a", "2-1") + table("a", "3", "<"), False),
+        (table("a", "2-1") + table("*", "3", "<"), False),
+        (table("a", "2-1", more='[[packages.conditions]]\nkey = "arch"\ncomparator = "="\nvalue = "x"\n'), False),
+    ],
+)
+def test_script_and_plan_agree_on_what_a_lock_of_dnf_5_is(tmp_path: Path, listed: str, right: bool) -> None:
+    holds(tmp_path, f"is_locked a 2-1 {'||' if right else '&&'} exit 9 || exit 0", HEAD + listed, 5)
+    assert is_held("a", "2-1", HEAD + listed, 5) is right
+
+
+@pytest.mark.parametrize("listed", [None, HEAD, "packages = []\nversion = '1.0'\n"])
+def test_a_file_of_dnf_5_begins_and_ends_without_locks(tmp_path: Path, listed: str | None) -> None:
+    both = holds(tmp_path, "hold kmod; hold kmod", listed, 5)
+    assert both.endswith(table("kmod", "1:5~rc-1.el9") + table("kmod", "1:6+x-1.el9"))
+    assert is_held("kmod", "6+x-1.el9", both, 5) and "packages = " not in both
+    (tmp_path / "again").mkdir()
+    assert holds(tmp_path / "again", "release kmod a", both, 5).strip().replace("'", '"') == HEAD.strip()
+
+
+@pytest.mark.parametrize("entry", [table("*", "3", "<"), 'packages = [{name = "b", conditions = []}]\n'])
+def test_what_dnf_5_could_not_hold_is_not_written(tmp_path: Path, entry: str) -> None:
+    call = "(hold a) 2>said; [ $? = 1 ] && grep -q 'allows other versions of a, too' said || exit 9"
+    assert holds(tmp_path, call, HEAD + entry, 5) == HEAD + entry
 
 
 def test_the_driver_is_installed_from_the_judged_metadata_and_patience_stays(tmp_path: Path) -> None:
-    script = resources.script("lib/lib") + resources.script("driver/dnf", pins=("a=1-1", "b-"))
+    script = resources.script("lib/lib") + resources.script("driver/dnf", pins=("a=1-1", "b-"), dnf=4)
     stub(tmp_path, dnf='echo "$*" >>asked; exit 200', rpm="echo b 1-1; [ $1 != -e ] || exit 1")
     done = sh(tmp_path, script, 'P=$PATIENT_UNTIL; install; [ "$P" = "$PATIENT_UNTIL" ] && echo same; remove_rest', 0)
     assert "same" in done.stdout and done.returncode == 1, "what cannot be removed ends nothing by itself"

@@ -157,7 +157,7 @@ class ListAvailable(Script, template="driver/available"):
 
     packages: tuple[str, ...]
     kernels: tuple[str, ...]
-    dnf: bool = False
+    dnf: int = 0
 
 
 class Simulate(Script, template="driver/simulate"):
@@ -165,7 +165,7 @@ class Simulate(Script, template="driver/simulate"):
 
     pins: tuple[str, ...]
     preferences: bytes
-    dnf: bool = False
+    dnf: int = 0
 
 
 class InstallPackages(Script, template="driver/install"):
@@ -190,7 +190,7 @@ class InstallPackages(Script, template="driver/install"):
     fabric_manager: bool
     modules: tuple[str, ...]
     holds_before: str = BEFORE
-    dnf: bool = False
+    dnf: int = 0
 
 
 class Hold(Script, template="driver/hold"):
@@ -200,7 +200,7 @@ class Hold(Script, template="driver/hold"):
     unhold: tuple[str, ...]
     puts: tuple[ledger.Put, ...]
     files: tuple[ledger.Putback, ...]
-    dnf: bool
+    dnf: int
     holds_before: str = BEFORE
 
 

@@ -136,7 +136,7 @@ class ToolkitInstall(Script, template="toolkit/converge"):
     old: tuple[str, ...] = ()
     purge: tuple[str, ...] = ()
     packages: tuple[str, ...] = PACKAGES
-    dnf: bool = False
+    dnf: int = 0
     key: str = ""
     leave: bool = False
 
