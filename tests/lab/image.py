@@ -83,6 +83,7 @@ PLATFORM_ID="platform:f43"
 PRETTY_NAME="Fedora Linux 43 (Server Edition)"
 END
 ln -s dnf5 /usr/bin/dnf
+sed -i '0,/^enabled.*/s//enabled = 0/' /etc/dnf/libdnf5-plugins/local.conf
 mkdir -p /etc/yum.repos.d /etc/pki/rpm-gpg
 """
 _OTHERS = {DNF: _DNF, DNF5: _DNF5}

@@ -48,7 +48,7 @@ def holds(tmp_path: Path, call: str, listed: str | None, dnf: int = 4) -> str:
     script = resources.script("lib/lib") + resources.script("lib/holds", dnf=dnf) + "\n: 900\n"
     done = sh(tmp_path, script.replace(LOCKS, str(file)).replace(LOCKS5, str(file)), call)
     assert done.returncode == 0, done.stderr
-    assert listed is None or file.stat().st_mode & 0o777 == 0o640
+    assert listed is None or not file.exists() or file.stat().st_mode & 0o777 == 0o640
     assert not list(tmp_path.glob(".gpuready-*"))
     return file.read_text() if file.exists() else ""
 
@@ -216,12 +216,16 @@ def table(name: str, version: str, comparator: str = "=", more: str = "") -> str
 
 
 HEAD = 'version = "1.0"\n'
-#: As `dnf5 versionlock add` and `exclude` write entries.
+#: As `dnf5 versionlock add` writes them, with dnf5 5.4.6.
 WRITTEN = """
 [[packages]]
 name = "b"
-comment = "Added by 'versionlock add' command on 2026-11-29"
-conditions = [{key = "evr", comparator = "=", value = "1-1"}]
+comment = "Added by 'versionlock add' command on 2026-11-29 06:09:58"
+
+[[packages.conditions]]
+key = "evr"
+comparator = "="
+value = "1-1"
 """
 
 
@@ -242,6 +246,7 @@ def test_tables_of_other_packages_stay_as_they_are(tmp_path: Path) -> None:
         (table("a", "9:2-1", "=="), True),
         (WRITTEN.replace('"b"', '"a"').replace("1-1", "2-1"), True),
         (table("a", "2-1") + table("a", "3-1"), True),
+        ('[[packages]]\nname = "a"\nconditions = [{key = "evr", comparator = "=", value = "2-1"}]\n', True),
         (table("a", "2-1") + table("?", "2-1"), True),
         (table("a", "2-10"), False),
         (table("ab", "2-1"), False),
@@ -257,13 +262,14 @@ def test_script_and_plan_agree_on_what_a_lock_of_dnf_5_is(tmp_path: Path, listed
     assert is_held("a", "2-1", HEAD + listed, 5) is right
 
 
-@pytest.mark.parametrize("listed", [None, HEAD, "packages = []\nversion = '1.0'\n"])
+@pytest.mark.parametrize("listed", [None, HEAD, f"packages = []\n{HEAD}"])
 def test_a_file_of_dnf_5_begins_and_ends_without_locks(tmp_path: Path, listed: str | None) -> None:
+    """What dnf leaves after `versionlock clear` has another order. Where nothing stays, no file does."""
     both = holds(tmp_path, "hold kmod; hold kmod", listed, 5)
     assert both.endswith(table("kmod", "1:5~rc-1.el9") + table("kmod", "1:6+x-1.el9"))
     assert is_held("kmod", "6+x-1.el9", both, 5) and "packages = " not in both
     (tmp_path / "again").mkdir()
-    assert holds(tmp_path / "again", "release kmod a", both, 5).strip().replace("'", '"') == HEAD.strip()
+    assert holds(tmp_path / "again", "release kmod a", both, 5) == ""
 
 
 @pytest.mark.parametrize("entry", [table("*", "3", "<"), 'packages = [{name = "b", conditions = []}]\n'])
