@@ -9,7 +9,7 @@ from gpuready.components.driver.component import FILES
 from gpuready.components.driver.install import STREAM
 from tests.lab import Lab, driver_rpm, signing
 from tests.lab.driver_rpm import BROKEN, KERNEL
-from tests.lab.image import DNF
+from tests.lab.image import DNF, DNF5
 from tests.lab.module import install as install_module
 from tests.system.dnf_node import locks
 from tests.system.driver_node import asked, summary, waits_for_a_reboot
@@ -33,10 +33,10 @@ USER = ("nvidia-driver-cuda", "nvidia-driver-cuda-libs", "nvidia-kmod-common", "
 OPEN, PROPRIETARY = "kmod-nvidia-open-dkms", "kmod-nvidia-latest-dkms"
 
 
-@pytest.fixture(scope="module")
-def node(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Host]:
-    """The module's machine: a kernel that boots next and for which headers are published."""
-    with lab.machine(DNF) as machine:
+@pytest.fixture(scope="module", params=[DNF, DNF5])
+def node(request: pytest.FixtureRequest, lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Host]:
+    """The module's machines: a kernel that boots next and for which headers are published."""
+    with lab.machine(request.param) as machine:
         found = Host(machine, gpuready, inventory)
         install_module(found, KERNEL)
         found.run(f"ln -s /usr/src/kernels/{KERNEL} /lib/modules/{KERNEL}/build")
@@ -44,14 +44,16 @@ def node(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Host]
 
 
 def release(node: Host, version: str) -> None:
-    """Rocky's version of the node."""
+    """Rocky's version of the node; Fedora's stays."""
+    if node.distro == DNF5:
+        return
     node.run(f"sed -i 's/^VERSION_ID=.*/VERSION_ID=\"{version}\"/' /etc/os-release")
 
 
 def publish(node: Host, folder: Path, modular: bool = False) -> None:
     """NVIDIA's repository is on the node."""
     driver_rpm.publish(folder, STREAMS, modular=modular)
-    node.run(f"rm -rf {FOLDER} /var/cache/dnf/cuda-*")
+    node.run(f"rm -rf {FOLDER} /var/cache/*dnf*/cuda-*")
     node.put(folder, FOLDER)
     node.run(f"chmod -R a+rX {FOLDER}")
     source(node)
@@ -94,7 +96,7 @@ def test_what_cannot_be_installed_is_found_before_anything_changes(node: Host, t
     node.run("umount /var/cache")
     node.put(signing.public("other"), f"{FOLDER}/gpgkey")
     wanted.fails("the packages cannot be fetched", "nothing was changed")  # the metadata is not fetched again
-    node.run("rm -r /var/cache/dnf/cuda-*")
+    node.run("rm -r /var/cache/*dnf*/cuda-*")
     wanted.fails("the repositories cannot be read")
     assert installed(node) == {} and locks(node) == set()
     assert not [f for f in FILES if (node.root / f[1:]).exists()]
@@ -133,6 +135,8 @@ def test_plain_packages_are_installed_held_and_moved(node: Host, tmp_path: Path)
 
 
 def test_the_stream_of_the_branch_is_enabled_and_comes_back(node: Host, tmp_path: Path) -> None:
+    if node.distro == DNF5:
+        pytest.skip("Fedora has no streams")
     release(node, "9.6")
     publish(node, tmp_path / "modular", modular=True)
     node.run("dnf -y module enable nvidia-driver:580-dkms; dnf -y install cuda-drivers")

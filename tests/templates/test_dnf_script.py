@@ -96,6 +96,17 @@ def test_what_would_go_is_read_from_the_transaction(tmp_path: Path) -> None:
         ("Error: RPMDB already locked by 7\n  The application with PID 7\n\nError: no\n", "no"),
         ("[Errno 28] No space left on device\n", "[Errno 28] No space left on device"),
         ("first\nlast words\n\n", "last words"),
+        (
+            "Repositories loaded.\nFailed to resolve the transaction:\nProblem: conflicting requests\n"
+            "  - package a-1.x86_64 from x is filtered out by exclude filtering\n"
+            "You can try to add to command line:\n  --skip-broken to skip uninstallable packages\n",
+            "Problem: conflicting requests package a-1.x86_64 from x is filtered out by exclude filtering",
+        ),
+        (
+            "The key was successfully imported.\nTransaction failed: Signature verification failed.\n"
+            'OpenPGP check for package "a-1.x86_64" from repo "x" has failed: wrong key?\n',
+            'Signature verification failed. OpenPGP check for package "a-1.x86_64" from repo "x" has failed: wrong key?',
+        ),
     ],
 )  # fmt: skip
 def test_why_dnf_failed_is_read_from_its_output(tmp_path: Path, said: str, why: str) -> None:
