@@ -107,6 +107,7 @@ def test_a_version_goes_down_and_up_and_its_lock_follows(node: Host) -> None:
     assert versions(node) == {f"{TOOLKIT_VERSION}-1"}
 
 
+@pytest.mark.parametrize("node", [DNF5], indirect=True)
 def test_damage_is_found_and_mended(node: Host) -> None:
     node.apply()
     node.run(f"sed -i s/repo_gpgcheck=1/repo_gpgcheck=0/ {DnfSource.path}; dnf versionlock delete libnvidia-container1")
@@ -116,6 +117,7 @@ def test_damage_is_found_and_mended(node: Host) -> None:
     assert "repo_gpgcheck=1" in node.run(f"cat {DnfSource.path}").stdout
 
 
+@pytest.mark.parametrize("node", [DNF5], indirect=True)
 def test_another_entry_for_the_repository_goes_and_comes_back(node: Host, repo: Repository) -> None:
     node.remove()
     url, ours = repo.settings()["rpm_url"], "[ours]\nname=ours\nbaseurl=file:///srv/ours\n"
@@ -139,6 +141,7 @@ def test_metadata_or_packages_of_another_key_are_refused(node: Host, repo: Repos
     node.remove()
 
 
+@pytest.mark.parametrize("node", [DNF5], indirect=True)
 def test_a_node_without_a_route_is_converged_from_a_bundle(node: Host, repo: Repository, tmp_path: Path) -> None:
     result = apply_from_bundle(node, repo, tmp_path / "bundle")
     assert result.changed() == {"repository", "toolkit"}, result.explain()
@@ -186,31 +189,27 @@ def others(node: Host, tmp_path_factory: pytest.TempPathFactory) -> Host:
     return node
 
 
-@pytest.mark.parametrize(
-    ("component", "spec", "asked", "came"),
-    [
-        ("rdma", {"rdma": {"packages": ["perftest", "librdmacm-utils"]}}, "perftest", {"rdma-core", "librdmacm-utils"}),
-        ("engine", {"runtimes": {"docker": {"install": "distro"}}}, "docker-ce", {"containerd.io"}),
-        ("dcgm", {"dcgm": {"install": True}}, _PLUGINS, {_CORE, _CLOSED}),
-    ],
-)
-def test_packages_that_the_spec_asks_for_come_and_go(
-    others: Host, component: str, spec: dict[str, object], asked: str, came: set[str]
-) -> None:
+def test_packages_that_the_spec_asks_for_come_and_go(others: Host) -> None:
     def installed() -> set[str]:
         said = others.run(f"rpm -q --qf '%{{NAME}}\\n' {' '.join(_FIELDS)}", check=False).stdout
         return {line for line in said.splitlines() if " " not in line}
 
-    alone = others.with_spec(**spec).only(component)
-    others.run(f"echo excludepkgs={asked} >>/etc/yum.repos.d/others.repo")
-    if component == "engine":
-        others.run("sed -i '$s/$/,docker/' /etc/yum.repos.d/others.repo")
-    alone.fails(asked)
+    asked = {"rdma": "perftest", "engine": "docker-ce", "dcgm": _PLUGINS}
+    wanted = others.with_spec(
+        rdma={"packages": ["perftest", "librdmacm-utils"]},
+        runtimes={"docker": {"install": "distro"}},
+        dcgm={"install": True},
+    )
+    others.run(f"echo excludepkgs=docker,{','.join(asked.values())} >>/etc/yum.repos.d/others.repo")
+    for component, package in asked.items():
+        wanted.only(component).fails(package)
     assert installed() == set()
+
     others.run("sed -i '$d' /etc/yum.repos.d/others.repo")
-    assert alone.apply(code=None).changed() == {component}
-    assert installed() == {asked, *came}
+    alone = wanted.only(*asked)
+    assert alone.apply(code=None).changed() == {*asked}
+    assert installed() == {*_FIELDS} - {"docker"}
     again = alone.apply(code=None)
     assert (again.changed(), again.host()["execs"]) == (set(), 1), again.explain()
-    assert alone.remove().changed() == {component}
+    assert alone.remove().changed() == {*asked}
     assert installed() == set()

@@ -1,4 +1,4 @@
-"""The driver by dnf 4, from stand-ins for NVIDIA's packages (tests/lab/driver_rpm.py); dnf, rpm, modinfo are real."""
+"""The driver by dnf 4 and dnf 5, from stand-ins for NVIDIA's packages (tests/lab/driver_rpm.py); dnf, rpm, modinfo are real."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,6 +84,7 @@ def remove_driver(node: Host) -> None:
     node.run("dnf -y remove '*nvidia*' dkms kernel-devel")
 
 
+@pytest.mark.parametrize("node", [DNF], indirect=True)
 def test_what_cannot_be_installed_is_found_before_anything_changes(node: Host, tmp_path: Path) -> None:
     release(node, "10.1")
     publish(node, tmp_path / "plain")
@@ -134,9 +135,8 @@ def test_plain_packages_are_installed_held_and_moved(node: Host, tmp_path: Path)
     remove_driver(node)
 
 
+@pytest.mark.parametrize("node", [DNF], indirect=True)
 def test_the_stream_of_the_branch_is_enabled_and_comes_back(node: Host, tmp_path: Path) -> None:
-    if node.distro == DNF5:
-        pytest.skip("Fedora has no streams")
     release(node, "9.6")
     publish(node, tmp_path / "modular", modular=True)
     node.run("dnf -y module enable nvidia-driver:580-dkms; dnf -y install cuda-drivers")

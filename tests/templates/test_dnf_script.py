@@ -97,6 +97,11 @@ def test_what_would_go_is_read_from_the_transaction(tmp_path: Path) -> None:
         ("[Errno 28] No space left on device\n", "[Errno 28] No space left on device"),
         ("first\nlast words\n\n", "last words"),
         (
+            " cuda  100% |  25.6 KiB/s |   1.7 KiB |  00m00s\n>>> repomd.xml GPG signature verification error: Signing key "
+            "not found\nRepositories loaded.\n",
+            "repomd.xml GPG signature verification error: Signing key not found",
+        ),
+        (
             "Repositories loaded.\nFailed to resolve the transaction:\nProblem: conflicting requests\n"
             "  - package a-1.x86_64 from x is filtered out by exclude filtering\n"
             "You can try to add to command line:\n  --skip-broken to skip uninstallable packages\n",
@@ -104,8 +109,8 @@ def test_what_would_go_is_read_from_the_transaction(tmp_path: Path) -> None:
         ),
         (
             "The key was successfully imported.\nTransaction failed: Signature verification failed.\n"
-            'OpenPGP check for package "a-1.x86_64" from repo "x" has failed: wrong key?\n',
-            'Signature verification failed. OpenPGP check for package "a-1.x86_64" from repo "x" has failed: wrong key?',
+            'OpenPGP check for package "a-1.x86_64" has failed: wrong key?\n',
+            'Signature verification failed. OpenPGP check for package "a-1.x86_64" has failed: wrong key?',
         ),
     ],
 )  # fmt: skip
@@ -294,4 +299,4 @@ def test_the_driver_is_installed_from_the_judged_metadata_and_patience_stays(tmp
     stub(tmp_path, dnf='echo "$*" >>asked; exit 200', rpm="echo b 1-1; [ $1 != -e ] || exit 1")
     done = sh(tmp_path, script, 'P=$PATIENT_UNTIL; install; [ "$P" = "$PATIENT_UNTIL" ] && echo same; remove_rest', 0)
     assert "same" in done.stdout and done.returncode == 1, "what cannot be removed ends nothing by itself"
-    assert " -C --allowerasing install a-1-1" in (tmp_path / "asked").read_text()
+    assert " install -C --allowerasing a-1-1" in (tmp_path / "asked").read_text()
