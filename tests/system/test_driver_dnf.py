@@ -1,4 +1,4 @@
-"""The driver by dnf 4 and dnf 5, from stand-ins for NVIDIA's packages (tests/lab/driver_rpm.py); dnf, rpm, modinfo are real."""
+"""The driver by dnf 4 and 5, from stand-ins for NVIDIA's packages (tests/lab/driver_rpm.py); the rest is real."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,6 +113,7 @@ def test_what_cannot_be_installed_is_found_before_anything_changes(node: Host, t
     remove_driver(node)
 
 
+@pytest.mark.parametrize("node", [DNF5], indirect=True)
 def test_plain_packages_are_installed_held_and_moved(node: Host, tmp_path: Path) -> None:
     release(node, "10.1")
     publish(node, tmp_path / "plain")
