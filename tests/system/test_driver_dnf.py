@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from gpuready.base import resources
 from gpuready.components.driver.component import FILES
 from gpuready.components.driver.install import STREAM
+from gpuready.components.reconverge.component import FILES as HOOKS
 from tests.lab import Lab, driver_rpm, signing
 from tests.lab.driver_rpm import BROKEN, KERNEL
 from tests.lab.image import DNF, DNF5
@@ -121,8 +123,12 @@ def test_plain_packages_are_installed_held_and_moved(node: Host, tmp_path: Path)
         asked(node, "install", version=version, flavor=flavor).only("driver")
         for version, flavor in ((OLD, "proprietary"), (NEW, "open"), ("595.1.1", "open"))
     )
+    hook = resources.document("reconverge/reconverge.dnf5", script="/srv/hook")
+    (node.root / HOOKS[-1][1:]).write_text(hook, "utf-8")
+    node.run("echo 'echo $1 >>/srv/hooked' >/srv/hook")
     none.fails("driver 595.1.1 (open) is not available", f"the repositories have {NEW}, {OLD}")
     assert wanted.apply().changed() == {"driver"}
+    assert node.run("sort -u /srv/hooked").stdout == "hook\n"
     assert installed(node) == dict.fromkeys((*USER, PROPRIETARY), OLD)
     assert locks(node) == held(OLD, PROPRIETARY)
     wanted.settled()
