@@ -344,7 +344,7 @@ def test_a_file_of_dnf_5_begins_and_ends_without_locks(tmp_path: Path, listed: s
 
 @pytest.mark.parametrize("entry", [table("*", "3", "<"), 'packages = [{name = "b", conditions = []}]\n'])
 def test_what_dnf_5_could_not_hold_is_not_written(tmp_path: Path, entry: str) -> None:
-    call = "(hold a) 2>said; [ $? = 1 ] && grep -q 'allows other versions of a, too' said || exit 9"
+    call = "said=$(hold a 2>&1); [ $? = 1 ] || exit 8; case $said in *'allows other versions of a, too'*) ;; *) exit 9 ;; esac"
     assert holds(tmp_path, call, HEAD + entry, 5) == HEAD + entry
 
 
