@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from gpuready.base import resources
+from gpuready.contract.component import NotComparable
 from gpuready.contract.package_manager import DNF, DNF5, DNF_RELEASES, LOCKS, LOCKS5, manager
 from gpuready.model.parse import os_release
 from gpuready.model.state import File, NodeState, Package
+from tests.scripts import renderings
 from tests.templates.test_apt_script import sh, stub
 
 #: The table of a transaction, between its lines of =; a name that is too long stands alone in its line.
@@ -270,11 +272,17 @@ def test_each_installed_version_is_locked_and_release_takes_all(tmp_path: Path) 
     assert holds(tmp_path / "none", "release a", None) == ""
 
 
-def is_held(name: str, version: str, listed: str, dnf: int = 4) -> bool:
-    """What the plan makes of that list."""
-    by, path = (DNF, LOCKS) if dnf == 4 else (DNF5, LOCKS5)
-    state = NodeState(files={path: File(text=listed, mode=0o644, uid=0, gid=0, mtime=0)})
-    return by.held(name, Package(version=version, arch=""), state)
+def has_list(listed: str, dnf: int, **packages: Package) -> NodeState:
+    """A node with that list."""
+    path = LOCKS if dnf == 4 else LOCKS5
+    return NodeState(files={path: File(text=listed, mode=0o644, uid=0, gid=0, mtime=0)}, packages=packages)
+
+
+def is_held(name: str, version: str, listed: str, dnf: int = 4, beside: str = "") -> bool:
+    """What the plan makes of that list. ``beside``: another version of the package that is installed, too."""
+    found = [Package(version=each, arch="x") for each in (version, beside) if each]
+    state = has_list(listed, dnf, **dict(zip((name, f"{name}:x"), found, strict=False)))
+    return (DNF if dnf == 4 else DNF5).held(name, found[0], state)
 
 
 def table(name: str, version: str, comparator: str = "=", more: str = "") -> str:
@@ -300,13 +308,15 @@ value = "1-1"
 
 
 def test_tables_of_other_packages_stay_as_they_are(tmp_path: Path) -> None:
-    others = f"# ours\n{HEAD}{WRITTEN}{table('ab', '2-1')}# a comment\n{table('x', '3', '<')}"
-    listed = others + table("a", "1-1") + table("a", "0:2-1", "!=") + table("a", "1:2", ">=")
-    held = holds(tmp_path, "hold a; is_locked a 2-1 || exit 9", listed, 5)
+    others = f"# ours\n{HEAD}{WRITTEN}{table('ab', '2-1')}# a comment\n{table('x', '3', '<')}[[packages]]\nname = 'a'\n"
+    held = holds(tmp_path, "hold a; is_locked a 2-1 || exit 9", others + table("a", "1-1") + table("a", "3-1"), 5)
     assert held == others + table("a", "0:2-1")
     assert is_held("a", "2-1", held, 5) and not is_held("b", "2-1", held, 5)
     (tmp_path / "again").mkdir()
     assert holds(tmp_path / "again", "release a", held, 5) == others
+
+
+_CONDITIONS = "[[packages.conditions]]\nkey = 'evr' # the version\ncomparator = '='\n  value = '2-1'\n"
 
 
 @pytest.mark.parametrize(
@@ -315,12 +325,14 @@ def test_tables_of_other_packages_stay_as_they_are(tmp_path: Path) -> None:
         (table("a", "2-1"), True),
         (table("a", "9:2-1", "=="), True),
         (WRITTEN.replace('"b"', '"a"').replace("1-1", "2-1"), True),
-        (table("a", "2-1") + table("a", "3-1"), True),
-        ('[[packages]]\nname = "a"\nconditions = [{key = "evr", comparator = "=", value = "2-1"}]\n', True),
+        (f" [[ packages ]]\n# name = 'b'\n\tname='a'\n# value = '3-1'\n{_CONDITIONS}", True),
         (table("a", "2-1") + table("?", "2-1"), True),
+        (table("a", "2-1") + "[[packages]]\nname = '*'\n", True),
+        (table("*", "2-1") + table("[!a]*", "3-1"), True),
+        (table("a", "2-1") + table("a", "3-1"), False),
+        (table("a", "2-1") + table("a*", "3-1"), False),
         (table("a", "2-10"), False),
         (table("ab", "2-1"), False),
-        (table("*", "2-1"), True),
         (table("a", "2-1", ">="), False),
         (table("a", "2-1") + table("a", "3", "<"), False),
         (table("a", "2-1") + table("*", "3", "<"), False),
@@ -332,20 +344,75 @@ def test_script_and_plan_agree_on_what_a_lock_of_dnf_5_is(tmp_path: Path, listed
     assert is_held("a", "2-1", HEAD + listed, 5) is right
 
 
-@pytest.mark.parametrize("listed", [None, HEAD, f"packages = []\n{HEAD}"])
+@pytest.mark.parametrize("listed", [None, HEAD, f" packages = [ ]\n{HEAD}", f"\t{HEAD}# none\n", "# none\n"])
 def test_a_file_of_dnf_5_begins_and_ends_without_locks(tmp_path: Path, listed: str | None) -> None:
     """What dnf leaves after `versionlock clear` has another order. Where nothing stays, no file does."""
+    DNF5.refuse_to_hold(has_list(listed or "", 5), ["kmod"])
     both = holds(tmp_path, "hold kmod; hold kmod", listed, 5)
     assert both.endswith(table("kmod", "1:5~rc-1.el9") + table("kmod", "1:6+x-1.el9"))
-    assert is_held("kmod", "6+x-1.el9", both, 5) and "packages = " not in both
+    assert both.count("version =") == 1 and "packages = " not in both
+    versions = ("6+x-1.el9", "5~rc-1.el9")
+    assert is_held("kmod", versions[0], both, 5, versions[1]) and not is_held("kmod", versions[0], both, 5)
     (tmp_path / "again").mkdir()
-    assert holds(tmp_path / "again", "release kmod a", both, 5) == ""
+    left = holds(tmp_path / "again", f"is_locked kmod '{' '.join(versions)} ' || exit 9; release kmod a", both, 5)
+    assert "kmod" not in left and ("# none" in left or left == "")
 
 
-@pytest.mark.parametrize("entry", [table("*", "3", "<"), 'packages = [{name = "b", conditions = []}]\n'])
-def test_what_dnf_5_could_not_hold_is_not_written(tmp_path: Path, entry: str) -> None:
-    call = "said=$(hold a 2>&1); [ $? = 1 ] || exit 8; case $said in *'allows other versions of a, too'*) ;; *) exit 9 ;; esac"
-    assert holds(tmp_path, call, HEAD + entry, 5) == HEAD + entry
+_BOTH = '[[packages.conditions]]\nkey = "evr"\ncomparator = "<"\nvalue = "3:571"\n'
+
+
+@pytest.mark.parametrize(
+    ("listed", "why"),
+    [
+        (table("a*", "3:570", ">=", _BOTH), 'the entry "a*" can allow other versions of a beside a lock: remove'),
+        (table("a", "3:590", "<"), 'the entry "a" can allow'),
+        (table("a", "0:2-1", "!="), 'the entry "a" can allow'),
+        (table("?", "2-1"), 'the entry "?" can allow'),
+        ("packages = [{name = 'b', conditions = []}]\n", "gpuready cannot edit line 2 (packages = [{name = 'b', "),
+        (
+            '[[packages]]\nname = "a"\nconditions = [{key = "evr", comparator = "=", value = "2-1"}]\n',
+            "cannot edit line 4",
+        ),
+        (table("a", "1-1") + "[site]\nowner = 'us'\n", "cannot edit line 9 ([site])"),
+        (table("a", "1-1") + "  [site]\nowner = 'us'\n", "cannot edit line 9 ([site])"),
+        (table("b", "1-1").replace('"b"', '"b"\ncomment = """\n[[packages]]\n"""'), "cannot edit line 5"),
+        (table("b", "1-1").replace('"b"', r'"\u0061"'), r'cannot edit line 4 (name = "\u0061")'),
+    ],
+)
+def test_plan_and_script_refuse_the_same_lists_and_change_nothing(tmp_path: Path, listed: str, why: str) -> None:
+    with pytest.raises(NotComparable) as caught:
+        DNF5.refuse_to_hold(has_list(HEAD + listed, 5), ["a"])
+    said = str(caught.value).replace(LOCKS5, str(tmp_path / "list"))
+    assert why in said
+    (tmp_path / "said").write_text(f"{said}; nothing was changed\n")
+    calls = f'said=$(can_hold a 2>&1); [ $? = 1 ] || exit 8; [ "$said" = "$(cat {tmp_path}/said)" ] || exit 9'
+    assert holds(tmp_path, f"{calls}; (hold a); exit 0", HEAD + listed, 5) == HEAD + listed
+
+
+def test_a_list_that_does_not_name_the_package_needs_no_release(tmp_path: Path) -> None:
+    listed = f'"version" = "1.0"\n{table("b", "1-1")}'
+    assert holds(tmp_path, "can_release kmod; release kmod", listed, 5) == listed
+    with pytest.raises(NotComparable, match=r'cannot edit line 1 \("version" = "1\.0"\)'):
+        DNF5.refuse_to_hold(has_list(listed, 5), [])
+
+
+@pytest.mark.parametrize("dnf", [4, 5])
+def test_a_list_that_cannot_be_read_is_not_written_anew(tmp_path: Path, dnf: int) -> None:
+    listed = HEAD + table("b", "1-1") if dnf == 5 else OTHERS
+    assert holds(tmp_path, "cat() { return 1; }; (hold a); [ $? = 1 ] || exit 9", listed, dnf) == listed
+
+
+def test_what_could_not_be_held_is_not_installed(tmp_path: Path) -> None:
+    stub(tmp_path, dnf=": >asked")
+    (tmp_path / "list").write_text(HEAD + table("*", "3", "<"))
+    values = {"packages": ("a",), "pins": ("a=1-1",), "version": "1", "hold": ("a",), "key": "", "dnf": 5}
+    empty = dict.fromkeys(("old", "purge", "unhold", "work", "leave"), ())
+    script = resources.script("toolkit/converge", **values, **empty).replace(LOCKS5, str(tmp_path / "list"))
+    done = sh(tmp_path, script)
+    assert (done.returncode, done.stderr[-22:]) == (1, "; nothing was changed\n"), done.stderr
+    assert not (tmp_path / "asked").exists()
+    driver = renderings("a")["driver/install (dnf 5)"]
+    assert driver.index("\ncan_hold a\n") < driver.index("\nfetch ")
 
 
 def test_the_driver_is_installed_from_the_judged_metadata_and_patience_stays(tmp_path: Path) -> None:

@@ -3,13 +3,15 @@
 apt holds packages. With dnf 4, the plugin versionlock does, with a list. Each line is NAME-EPOCH:VERSION-RELEASE.ARCH,
 where ARCH may be ``*``. A line that starts with ``!`` excludes a version and holds nothing.
 dnf 5 has it built in, with tables in a TOML file. A lock is a table whose only condition is ``evr = VERSION``. dnf 5
-allows what one of the package's tables allows. So beside a table with another condition, a lock holds nothing.
+allows what one of the package's tables allows. So beside a table with another condition, or a lock of another version,
+a lock holds nothing. gpuready edits only locks, in lines as dnf writes them, and refuses what it does not know.
 Sources: apt-mark(8), dnf-versionlock(8), dnf5-versionlock(8) and libdnf5's package_sack.cpp; os-release(5), and the ID
 of each distribution in its own file.
 """
 
 import configparser
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -37,8 +39,8 @@ class PackageManager:
         """Tell whether an installed package is held at its version."""
         return package.held
 
-    def refuse_to_hold(self, state: NodeState) -> None:
-        """Raise :class:`NotComparable` if nothing on this node can hold packages."""
+    def refuse_to_hold(self, state: NodeState, names: Iterable[str]) -> None:
+        """Raise :class:`NotComparable` if nothing on this node can hold these packages."""
         if "apt-get" not in state.have:
             raise NotComparable("gpuready can hold packages with apt and dnf only")
 
@@ -52,7 +54,7 @@ class Dnf(PackageManager):
         wanted = re.compile(rf"{re.escape(name)}-(?:\d+:)?{re.escape(package.version)}(?:\.(?:\*|\w+))?")
         return any(wanted.fullmatch(line.strip()) for line in state.text(LOCKS).splitlines())
 
-    def refuse_to_hold(self, state: NodeState) -> None:
+    def refuse_to_hold(self, state: NodeState, names: Iterable[str]) -> None:
         if PLUGIN not in state.files:
             raise NotComparable(
                 "dnf holds packages with its plugin versionlock: install python3-dnf-plugin-versionlock first"
@@ -69,26 +71,59 @@ class Dnf5(PackageManager):
 
     def held(self, name: str, package: Package, state: NodeState) -> bool:
         try:
-            tables = _tables(state.text(LOCKS5))
+            locks = {_locked(table) for table in _tables(state.text(LOCKS5)) if _concerns(table, name)}
         except toml_document.TomlError:
             return False
-        locks = [_locked(table) for table in tables if fnmatchcase(name, str(table.get("name")))]
-        return all(locks) and package.version in locks
+        installed = {other.version for key, other in state.installed.items() if key.partition(":")[0] == name}
+        return package.version in locks and locks <= {package.version, *installed}
 
-    def refuse_to_hold(self, state: NodeState) -> None:
+    def refuse_to_hold(self, state: NodeState, names: Iterable[str]) -> None:
+        text = state.text(LOCKS5)
         try:
-            _tables(state.text(LOCKS5))
+            tables = _tables(text)
         except toml_document.TomlError as e:
             raise NotComparable(f"{LOCKS5}: {e}; mend it first") from None
+        for number, line in enumerate(text.split("\n"), 1):
+            if not _EDITABLE.fullmatch(line):
+                raise NotComparable(
+                    f"{LOCKS5}: gpuready cannot edit line {number} ({line.strip()[:80]}): write the entries as "
+                    "dnf5-versionlock(8) shows them"
+                )
+        for name in names:
+            for table in tables:
+                if _concerns(table, name) and not (table["name"] == name and _locked(table)):
+                    raise NotComparable(
+                        f'{LOCKS5}: the entry "{table["name"]}" can allow other versions of {name} beside a lock: '
+                        "remove that entry"
+                    )
+
+
+#: A line that ``entries`` of lib/holds.sh.j2 reads.
+_EDITABLE = re.compile(
+    r"""
+    [ \t]*(
+        version[ \t]*=[ \t]*["']1\.0["']
+        | packages[ \t]*=[ \t]*\[[ \t]*\]
+        | \[\[[ \t]*packages(\.conditions)?[ \t]*\]\]
+        | (name|comment|key|comparator|value)[ \t]*=[ \t]*("[^"\\]*"|'[^']*')
+    )?[ \t]*(\#.*)?
+    """,
+    re.VERBOSE,
+)
 
 
 def _tables(text: str) -> list[dict[str, Any]]:
     """Return the tables of dnf 5's file. Raises TomlError for a file that dnf 5 does not read."""
     document = toml_document.read(text)
-    if text.strip() and document.get("version") != "1.0":
+    if document and document.get("version") != "1.0":
         raise toml_document.TomlError('it has no version = "1.0", so dnf reads nothing of it')
     found = document.get("packages", [])
     return [table for table in found if isinstance(table, dict)] if isinstance(found, list) else []
+
+
+def _concerns(table: dict[str, Any], name: str) -> bool:
+    """Tell whether dnf applies a table to the package. It passes over one without conditions."""
+    return bool(table.get("conditions")) and fnmatchcase(name, str(table.get("name")))
 
 
 def _locked(table: dict[str, Any]) -> str:

@@ -55,13 +55,14 @@ class Driver(WholeFiles):
     def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         need.value(state.packages)
         by = manager(state)
+        members = packages.members(state.installed)
+        want = install.expected(spec, state) if spec.driver.policy == "install" else {}
+        new = filter(packages.is_named, recipes.names(install.wanted(spec, state))) if want else ()
         try:
-            by.refuse_to_hold(state)
+            by.refuse_to_hold(state, (*map(packages.plain, members), *new))
         except NotComparable as e:
             raise NotComparable(f"driver.policy: {e}") from None
-        want = install.expected(spec, state) if spec.driver.policy == "install" else {}
         kept_out: dict[str, Value] = {} if by.dnf else {_KEPT_OUT: "kept out"}
-        members = packages.members(state.installed)
         if want and want["driver.version"] != install.actual(state)["driver.version"]:
             return want | kept_out  # the packages to hold are known only after the installation
         _refuse_mixed(members)

@@ -151,7 +151,7 @@ def _refuse_dnf(spec: NodeSpec, state: NodeState) -> None:
         return
     if spec.toolkit.hold:
         try:
-            manager(state).refuse_to_hold(state)
+            manager(state).refuse_to_hold(state, PACKAGES)
         except NotComparable as e:
             raise NotComparable(f"toolkit.hold: {e}, or set toolkit.hold to false") from None
     if old := [name for name in LEGACY if name in state.installed]:
