@@ -110,7 +110,7 @@ def test_the_table_of_dnf_5_is_read_as_well(tmp_path: Path) -> None:
     done = sh(tmp_path, script, f"removals <<'END'\n{TRANSACTION5}END\n")
     assert done.stdout.split() == ["kmod-nvidia-latest-dkms", "site-gpu"]
     table = [line for line in TRANSACTION5.splitlines() if "replacing kmod" not in line and "site-gpu" not in line]
-    stub(tmp_path, dnf="cat <<'END'\n" + "\n".join((*table, "END")))
+    stub(tmp_path, dnf="cat <<'END'\n" + "\n".join((*table, "END")), rpm="")
     done = sh(tmp_path, script, "install() { dnf_get install x; }; look_ahead x; echo $NEW")
     assert done.stdout.split() == ["kmod-nvidia-open-dkms", "dkms"], done.stderr
 
@@ -209,6 +209,68 @@ def test_a_key_that_the_look_ahead_imported_goes_if_nothing_is_installed(tmp_pat
     code, said = toolkit(tmp_path, "look_ahead a", dnf=f"echo {_OURS} >>keys; echo Error: no space; exit 1")
     assert (code, "no space" in said) == (1, True), said
     assert (tmp_path / "keys").read_text() == f"{_OTHER}\n"
+
+
+def test_a_key_stays_only_with_packages_from_the_repository(tmp_path: Path) -> None:
+    (tmp_path / "keys").write_text(f"{_OTHER}\n")
+    script = resources.script("lib/lib") + resources.script("lib/packages", dnf=5) + "\n: 900\n"
+    call = "install() { dnf_get install x; }; look_ahead x"
+    for said in ("Error: no space'; false '", "Removing:\n y 1-1"):
+        stub(tmp_path, rpm=_RPM, dnf=f"echo {_OURS} >>keys; printf '{said}\n'")
+        assert sh(tmp_path, script, call).returncode == 1
+        assert (tmp_path / "keys").read_text() == f"{_OTHER}\n"
+    stub(tmp_path, dnf=f"echo {_OURS} >>keys")
+    assert sh(tmp_path, script, call).returncode == 0
+    assert (tmp_path / "keys").read_text() == f"{_OTHER}\n{_OURS}\n"
+    (tmp_path / "broken").touch()
+    done = sh(tmp_path, script, call)
+    assert done.stderr.startswith("rpm's database cannot be read") and _OTHER in (tmp_path / "keys").read_text()
+
+
+def test_a_failed_question_is_not_the_answer_that_there_is_no_package(tmp_path: Path) -> None:
+    script = resources.script("lib/lib") + resources.script("lib/packages", dnf=4) + "\n: 900\n"
+    stub(tmp_path, dnf="echo aa; [ ! -e broken ]")
+    assert sh(tmp_path, script, "offers aa && ! offers a && echo told").stdout == "told\n"
+    (tmp_path / "broken").touch()
+    done = sh(tmp_path, script, "offers a || echo none")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        "dnf cannot list the packages a*; nothing was changed\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("there", "chosen"),
+    [("docker docker-ce moby-engine", "moby-engine"), ("docker docker-ce", "docker"), ("docker-ce", "docker-ce")],
+)
+def test_the_distributions_docker_comes_before_dockers_own(tmp_path: Path, there: str, chosen: str) -> None:
+    script = resources.script("docker_package/install", work=(), dnf=4)
+    choice = script[script.index("\nDOCKER=") : script.index("\ninstall() {")]
+    offers = f'offers() {{ case " {there} " in *" $1 "*) ;; *) return 1 ;; esac; }}'
+    assert sh(tmp_path, "PATH=/usr/local:$PATH # 900\n", f"{offers}{choice}\necho $DOCKER").stdout == f"{chosen}\n"
+
+
+def test_a_docker_that_would_not_start_at_boot_is_a_failure(tmp_path: Path) -> None:
+    script = resources.script("docker_package/install", work=(), dnf=4)
+    stub(tmp_path, systemctl="exit 1")
+    done = sh(
+        tmp_path,
+        resources.script("lib/lib") + "\n: 900\nDOCKER=moby-engine\n",
+        script[script.index("! has systemctl") :],
+    )
+    assert (done.returncode, done.stderr) == (1, "moby-engine is installed, but docker.service could not be enabled\n")
+
+
+def test_mounts_of_the_node_reach_a_dnf_5_without_locks(tmp_path: Path) -> None:
+    script = resources.script("lib/lib") + resources.script("driver/dnf", pins=("a=1-1",), dnf=5)
+    stub(tmp_path, unshare='echo "$*"', dnf="echo none")
+    assert sh(tmp_path, script.replace(LOCKS5, str(tmp_path / "list")), "run_dnf x").stdout == "none\n"
+    (tmp_path / "list").touch()
+    done = sh(tmp_path, script.replace(LOCKS5, str(tmp_path / "list")), "run_dnf x")
+    assert done.stdout.startswith("-m --propagation slave sh -c mount --bind /dev/null ") and done.stdout.endswith(
+        " dnf x\n"
+    )
 
 
 def test_a_key_goes_with_gpuready_if_it_came_with_it(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
-"""Docker itself, if it is missing and the spec asks for it: the distribution's docker.io.
+"""Docker itself, if it is missing and the spec asks for it: docker.io, or with dnf what the repositories have.
 
 An existing engine is never replaced. Docker's own packages and those of the distribution exclude each other
 (containerd.io conflicts with containerd and runc). So if a node with apt has Docker's packages or repository, nothing
-is installed. With dnf, it is the first that a repository has of docker-ce (Docker's own; RHEL has none), moby-engine
-(Fedora) and docker (Amazon Linux). The installation runs ``systemctl daemon-reload``, so it is class *recreate*.
-``remove`` purges Docker only if no container and no volume is left.
+is installed. With dnf, it is the first that a repository has of moby-engine (Fedora), docker (Amazon Linux) and
+docker-ce (Docker's own, because RHEL has none). The installation runs ``systemctl daemon-reload``, so it is class
+*recreate*. ``remove`` purges Docker only if no container and no volume is left.
 Sources: debian/control and postinst of docker.io; Docker's documentation, "Install on Debian".
 """
 
