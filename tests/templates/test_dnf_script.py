@@ -420,6 +420,21 @@ def test_a_file_of_dnf_5_begins_and_ends_without_locks(tmp_path: Path, listed: s
     assert "kmod" not in left and ("# none" in left or left == "")
 
 
+def test_a_package_with_two_versions_was_held_if_both_were(tmp_path: Path) -> None:
+    stub(tmp_path, rpm='for v in 5-1 6-1; do echo "$3" | sed "s/%{VERSION}-%{RELEASE}/$v/" | tr -d "\\n"; done')
+    parts = (
+        ("lib/lib", {}),
+        ("lib/holds", {"dnf": 5}),
+        ("driver/record", {"dnf": 5, "holds_before": f"{tmp_path}/was"}),
+    )
+    script = "".join(resources.script(name, **values) for name, values in parts) + "\n: 900\n"
+    for locked, said in (("5-1", "free"), ("6-1", "hold")):
+        (tmp_path / "list").write_text(HEAD + table("kmod", "1:5-1") + table("kmod", locked))
+        done = sh(tmp_path, script.replace(LOCKS5, f"{tmp_path}/list"), "record_holds kmod")
+        assert (tmp_path / "was").read_text() == f"kmod {said}\n", done.stderr
+        (tmp_path / "was").unlink()
+
+
 _BOTH = '[[packages.conditions]]\nkey = "evr"\ncomparator = "<"\nvalue = "3:571"\n'
 
 
