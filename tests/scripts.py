@@ -57,6 +57,7 @@ def values(name: str, value: str) -> dict[str, Any]:
         **{name: [kind(*(value for _ in kind._fields))] for name, kind in FILES.items()},
         "environments": ((value, value),),
         **dict.fromkeys(NUMBERS, 5),
+        "dnf": 4,
         "limits": defaultdict(lambda: 5),
         "survives": True,
     }
@@ -81,4 +82,6 @@ def renderings(value: str) -> Mapping[str, str]:
         found[name] = resources.script(name, **given)
         if "survives" in given:
             found[f"{name} (cut off)"] = resources.script(name, **(given | {"survives": False}))
+        if "dnf" in given:
+            found[f"{name} (dnf 5)"] = resources.script(name, **(given | {"dnf": 5}))
     return found

@@ -13,6 +13,7 @@ import tempfile
 from collections import Counter, defaultdict
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from gpuready.base import resources
 from tests.scripts import ASKED, PARTS, SCRIPTS, empty, values
@@ -34,6 +35,12 @@ def documents(script: str) -> list[str]:
     return [found[2] for found in re.finditer(r"<<'(SH|RUN)'[^\n]*\n(.*?\n)\1\n", script, re.DOTALL)]
 
 
+def dnf5(name: str) -> dict[str, Any]:
+    """As ``values``, for a node with dnf 5; the same text counts once."""
+    given = values(name, "value")
+    return given | {"dnf": 5} if "dnf" in given else given
+
+
 def scripts() -> dict[str, str]:
     """Every script, by a name that tells the template and the variant."""
     found = {name.replace("/", "."): (ROOT / name).read_text("utf-8") for name in PLAIN}
@@ -41,7 +48,7 @@ def scripts() -> dict[str, str]:
         if name in PARTS:
             continue
         parts = (name, *ASKED) if name == "probe/active" else (name,)
-        for variant, form in (("full", partial(values, value="value")), ("empty", empty)):
+        for variant, form in (("full", partial(values, value="value")), ("dnf5", dnf5), ("empty", empty)):
             text = "".join(resources.script(part, **form(part)) for part in parts)
             key = f"{name.replace('/', '.')}.{variant}"
             found[key] = text

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from tests.lab import cache, host, rpm
 
-SUITES = {"debian13": "trixie", "debian12": "bookworm", "rocky9": "trixie"}
-#: With dnf as the package manager, an RPM database and Rocky's name, but with Debian's programs; see tests/lab/rpm.py.
-DNF = "rocky9"
+SUITES = {"debian13": "trixie", "debian12": "bookworm", "rocky9": "trixie", "fedora43": "forky"}
+#: With dnf 4 or 5 as the package manager, an RPM database and the name of Rocky or Fedora, but with Debian's programs;
+#: see tests/lab/rpm.py. Of Debian's releases, only the next one has dnf 5.
+DNF, DNF5 = "rocky9", "fedora43"
 COMPONENTS = "main contrib non-free non-free-firmware"
 # Its machines have none of Debian's package lists, as many an image that never ran `apt-get update`, the others' have
 # all: apt goes through their 60 MB at every call, which is half of what a first apply costs a machine.
@@ -21,7 +22,12 @@ PASSWORD = "lab"  # what sudo asks the user `pw` for
 
 _COMMON = "apt ca-certificates containerd dbus docker.io iproute2 iptables kmod openssh-server procps sudo systemd-sysv"
 # Debian 12's docker.io contains the client; in Debian 13 it is a package of its own.
-_EXTRA = {"debian13": " docker-cli", "debian12": "", DNF: " docker-cli curl dnf dnf-plugins-core rpm"}
+_EXTRA = {
+    "debian13": " docker-cli",
+    "debian12": "",
+    DNF: " docker-cli curl dnf dnf-plugins-core rpm",
+    DNF5: " docker-cli curl dnf5 rpm",
+}
 
 _MASKED = (
     "systemd-networkd.service systemd-networkd.socket systemd-networkd-wait-online.service systemd-resolved.service "
@@ -64,6 +70,23 @@ cd /usr/lib/python3/dist-packages/dnf-plugins
 rm -f local.py leaves.py show_leaves.py system_upgrade.py debuginfo-install.py
 mkdir -p /etc/yum.repos.d /etc/pki/rpm-gpg
 """
+# rpm 6 refuses packages without a signature.
+_DNF5 = """
+rpm -i --nosignature /rocky-release.rpm
+rm -f /rocky-release.rpm /etc/os-release /usr/bin/apt /usr/bin/apt-* /usr/bin/dpkg /usr/bin/dpkg-*
+cat >/etc/os-release <<'END'
+NAME="Fedora Linux"
+VERSION="43 (Server Edition)"
+ID=fedora
+VERSION_ID=43
+PLATFORM_ID="platform:f43"
+PRETTY_NAME="Fedora Linux 43 (Server Edition)"
+END
+ln -s dnf5 /usr/bin/dnf
+sed -i '0,/^enabled.*/s//enabled = 0/' /etc/dnf/libdnf5-plugins/local.conf
+mkdir -p /etc/yum.repos.d /etc/pki/rpm-gpg
+"""
+_OTHERS = {DNF: _DNF, DNF5: _DNF5}
 
 
 def root_image(distro: str) -> Path:
@@ -71,8 +94,8 @@ def root_image(distro: str) -> Path:
     sources = archive_lines(distro)
     options = _options(distro)
     recipe = {"options": options, "sources": sources, "customise": _CUSTOMISE, "architecture": host.architecture()}
-    if distro == DNF:
-        recipe |= {"dnf": _DNF, "release": rpm.release().name}
+    if distro in _OTHERS:
+        recipe |= {"dnf": _OTHERS[distro], "release": rpm.release().name}
 
     def build(into: Path) -> None:
         root = into / "root"
@@ -89,9 +112,9 @@ def root_image(distro: str) -> Path:
         )
         chroot = ("chroot", root, "sh", "-euc")
         host.sh(*chroot, _CUSTOMISE, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
-        if distro == DNF:
+        if distro in _OTHERS:
             shutil.copyfile(rpm.release() / "rocky-release.rpm", root / "rocky-release.rpm")
-            host.sh(*chroot, _DNF, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+            host.sh(*chroot, _OTHERS[distro], env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
 
     return cache.cached(f"image-{distro}", recipe, build) / "root"
 
@@ -115,7 +138,9 @@ def archive_lines(distro: str) -> str | None:
         return None
     archive, security = found
     suite = SUITES[distro]
+    options = "signed-by=/usr/share/keyrings/debian-archive-keyring.gpg"
+    if distro == DNF5:  # the next release has no updates yet, and its signed list ends after a week, even on a mirror
+        return f"deb [{options} check-valid-until=no] {archive} {suite} {COMPONENTS}\n"
     rows = [(archive, suite), (archive, f"{suite}-updates")]
     rows += [(security, f"{suite}-security")] if security else []
-    signed = "[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
-    return "".join(f"deb {signed} {uri} {name} {COMPONENTS}\n" for uri, name in rows)
+    return "".join(f"deb [{options}] {uri} {name} {COMPONENTS}\n" for uri, name in rows)

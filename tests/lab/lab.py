@@ -96,7 +96,7 @@ class Lab:
         return cache.cached(f"driver-{distro}", driver.recipe(root), build) / "lib"
 
     def _seed(self, distro: str) -> Path:
-        distro = "debian13" if distro == image.DNF else distro  # whose Docker it has
+        distro = "debian13" if distro in (image.DNF, image.DNF5) else distro  # newer ones read it, too
         root = image.root_image(distro)
 
         def build(into: Path) -> None:

@@ -5,7 +5,7 @@ one empty package, `rocky-release`, provides what the toolkit's packages need of
 """
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tests.lab import cache, host, packages, signing
@@ -94,12 +94,39 @@ def release() -> Path:
 
 def publish(flat: Path, signer: str, versions: Sequence[str]) -> None:
     """Make a directory a repository of these versions, whose metadata that key signs."""
+    _publish(flat, signer, [build(version) for version in versions])
+
+
+def _publish(flat: Path, signer: str, folders: Sequence[Path]) -> None:
     flat.mkdir(parents=True)
-    for version in versions:
-        for package in build(version).glob("*.rpm"):
-            shutil.copyfile(package, flat / package.name)
+    for package in (package for folder in folders for package in folder.glob("*.rpm")):
+        shutil.copyfile(package, flat / package.name)
     sh("createrepo_c", "--quiet", "--no-database", flat)
     signing.sign_detached(flat / "repodata/repomd.xml", signer)
+
+
+def offer(flat: Path, fields: Mapping[str, str], files: Mapping[str, Mapping[str, str]] = {}) -> None:
+    """Make a directory a signed repository of stand-ins, with its key: what their .spec says, and their files."""
+
+    def fill(into: Path) -> None:
+        host.ensure_packages(HOST_PACKAGES)
+        for name, more in fields.items():
+            tree = into / "work" / name
+            tree.mkdir(parents=True)
+            for path, text in files.get(name, {}).items():
+                file = tree / path[1:]
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, "utf-8")
+                file.chmod(0o755 if text.startswith("#!") else 0o644)
+            _stand_in(into / "work", name, "1", more, tree, files.get(name, ()))
+        for package in (into / "work").glob("RPMS/*/*.rpm"):
+            package.rename(into / package.name)
+        shutil.rmtree(into / "work")
+        sign(sorted(into.glob("*.rpm")), "lab")
+
+    recipe = {"empty": _EMPTY, "macros": _MACROS, "fields": fields, "files": files, "key": signing.fingerprint("lab")}
+    _publish(flat, "lab", [cache.cached("offer-rpm", recipe, fill)])
+    shutil.copyfile(signing.public("lab"), flat / "gpgkey")
 
 
 def _without_operators(spec: str) -> str:
@@ -113,10 +140,14 @@ def _without_operators(spec: str) -> str:
     return "".join(kept)
 
 
-def _stand_in(work: Path, name: str, version: str, fields: str = "") -> None:
+def _stand_in(
+    work: Path, name: str, version: str, fields: str = "", tree: Path | None = None, paths: Iterable[str] = ()
+) -> None:
     (work / "SPECS").mkdir(parents=True, exist_ok=True)
     spec = work / f"SPECS/{name}.spec"
-    spec.write_text(_EMPTY.format(name=name, version=version, release=1, fields=fields), "utf-8")
+    text = _EMPTY.format(name=name, version=version, release=1, fields=fields) + "".join(f"{path}\n" for path in paths)
+    copy = f"%install\nmkdir -p $RPM_BUILD_ROOT\ncp -a {tree}/. $RPM_BUILD_ROOT\n" if tree else ""
+    spec.write_text(text + copy, "utf-8")
     pack(spec, work)
 
 

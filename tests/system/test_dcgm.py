@@ -30,6 +30,7 @@ ExecStart=/usr/bin/nv-hostengine -n
 WantedBy=multi-user.target
 """
 XML = '<nvidia_smi_log><gpu id="0"><product_name>NVIDIA H200</product_name></gpu></nvidia_smi_log>'
+SMI = f"#!/bin/sh\ncase $* in *compute-apps*) ;; '-q -x') echo '{XML}' ;; *) cat <<'END'\n{CARDS}END\n;; esac\n"
 FAULT = {"error_category": 3, "error_id": 49, "error_severity": 2, "warning": ECC}
 FILES = {
     CORE: {
@@ -48,8 +49,7 @@ SHOWN = "dpkg-query -W -f '${Package} ${db:Status-Abbrev}\\n' 'datacenter*' 2>/d
 def node(shared: Hosts) -> Host:
     machine = shared()
     load(machine, "550.163.01")
-    smi = f"case $* in *compute-apps*) ;; '-q -x') echo '{XML}' ;; *) cat <<'END'\n{CARDS}END\n;; esac\n"
-    machine.script("/usr/local/bin/nvidia-smi", f"#!/bin/sh\n{smi}")
+    machine.script("/usr/local/bin/nvidia-smi", SMI)
     return machine.with_spec(hardware={"gpus": 2}, ldso="off", dcgm={"install": True, "diag": 1})
 
 

@@ -1,17 +1,19 @@
-"""The driver by dnf 4, from stand-ins for NVIDIA's packages (tests/lab/driver_rpm.py); dnf, rpm, modinfo are real."""
+"""The driver by dnf 4 and 5, from stand-ins for NVIDIA's packages (tests/lab/driver_rpm.py); the rest is real."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from gpuready.base import resources
 from gpuready.components.driver.component import FILES
 from gpuready.components.driver.install import STREAM
-from gpuready.contract.package_manager import LOCKS
+from gpuready.components.reconverge.component import FILES as HOOKS
 from tests.lab import Lab, driver_rpm, signing
 from tests.lab.driver_rpm import BROKEN, KERNEL
-from tests.lab.image import DNF
+from tests.lab.image import DNF, DNF5
 from tests.lab.module import install as install_module
+from tests.system.dnf_node import locks
 from tests.system.driver_node import asked, summary, waits_for_a_reboot
 from tests.system.harness import Gpuready, Inventories
 from tests.system.host import Host
@@ -33,10 +35,10 @@ USER = ("nvidia-driver-cuda", "nvidia-driver-cuda-libs", "nvidia-kmod-common", "
 OPEN, PROPRIETARY = "kmod-nvidia-open-dkms", "kmod-nvidia-latest-dkms"
 
 
-@pytest.fixture(scope="module")
-def node(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Host]:
-    """The module's machine: a kernel that boots next and for which headers are published."""
-    with lab.machine(DNF) as machine:
+@pytest.fixture(scope="module", params=[DNF, DNF5])
+def node(request: pytest.FixtureRequest, lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Host]:
+    """The module's machines: a kernel that boots next and for which headers are published."""
+    with lab.machine(request.param) as machine:
         found = Host(machine, gpuready, inventory)
         install_module(found, KERNEL)
         found.run(f"ln -s /usr/src/kernels/{KERNEL} /lib/modules/{KERNEL}/build")
@@ -44,14 +46,16 @@ def node(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Host]
 
 
 def release(node: Host, version: str) -> None:
-    """Rocky's version of the node."""
+    """Rocky's version of the node; Fedora's stays."""
+    if node.distro == DNF5:
+        return
     node.run(f"sed -i 's/^VERSION_ID=.*/VERSION_ID=\"{version}\"/' /etc/os-release")
 
 
 def publish(node: Host, folder: Path, modular: bool = False) -> None:
     """NVIDIA's repository is on the node."""
     driver_rpm.publish(folder, STREAMS, modular=modular)
-    node.run(f"rm -rf {FOLDER} /var/cache/dnf/cuda-*")
+    node.run(f"rm -rf {FOLDER} /var/cache/*dnf*/cuda-*")
     node.put(folder, FOLDER)
     node.run(f"chmod -R a+rX {FOLDER}")
     source(node)
@@ -68,14 +72,9 @@ def installed(node: Host) -> dict[str, str]:
     return {row[0]: row[1] for row in rows}
 
 
-def locks(node: Host) -> set[str]:
-    """What versionlock holds of the driver."""
-    return set(node.run(f"grep nvidia {LOCKS} || true").stdout.split())
-
-
 def held(version: str, *kmod: str) -> set[str]:
     """The locks of a driver; nvidia-persistenced has none, because the driver requires its version."""
-    return {f"{name}-3:{version}-1.el9.*" for name in (*USER[:3], *kmod)}
+    return {f"{name}-3:{version}-1.el9" for name in (*USER[:3], *kmod)}
 
 
 def remove_driver(node: Host) -> None:
@@ -87,6 +86,7 @@ def remove_driver(node: Host) -> None:
     node.run("dnf -y remove '*nvidia*' dkms kernel-devel")
 
 
+@pytest.mark.parametrize("node", [DNF], indirect=True)
 def test_what_cannot_be_installed_is_found_before_anything_changes(node: Host, tmp_path: Path) -> None:
     release(node, "10.1")
     publish(node, tmp_path / "plain")
@@ -99,7 +99,7 @@ def test_what_cannot_be_installed_is_found_before_anything_changes(node: Host, t
     node.run("umount /var/cache")
     node.put(signing.public("other"), f"{FOLDER}/gpgkey")
     wanted.fails("the packages cannot be fetched", "nothing was changed")  # the metadata is not fetched again
-    node.run("rm -r /var/cache/dnf/cuda-*")
+    node.run("rm -r /var/cache/*dnf*/cuda-*")
     wanted.fails("the repositories cannot be read")
     assert installed(node) == {} and locks(node) == set()
     assert not [f for f in FILES if (node.root / f[1:]).exists()]
@@ -115,6 +115,7 @@ def test_what_cannot_be_installed_is_found_before_anything_changes(node: Host, t
     remove_driver(node)
 
 
+@pytest.mark.parametrize("node", [DNF5], indirect=True)
 def test_plain_packages_are_installed_held_and_moved(node: Host, tmp_path: Path) -> None:
     release(node, "10.1")
     publish(node, tmp_path / "plain")
@@ -122,8 +123,12 @@ def test_plain_packages_are_installed_held_and_moved(node: Host, tmp_path: Path)
         asked(node, "install", version=version, flavor=flavor).only("driver")
         for version, flavor in ((OLD, "proprietary"), (NEW, "open"), ("595.1.1", "open"))
     )
+    hook = resources.document("reconverge/reconverge.dnf5", script="/srv/hook")
+    (node.root / HOOKS[-1][1:]).write_text(hook, "utf-8")
+    node.run("echo 'echo $1 >>/srv/hooked' >/srv/hook")
     none.fails("driver 595.1.1 (open) is not available", f"the repositories have {NEW}, {OLD}")
     assert wanted.apply().changed() == {"driver"}
+    assert node.run("sort -u /srv/hooked").stdout == "hook\n"
     assert installed(node) == dict.fromkeys((*USER, PROPRIETARY), OLD)
     assert locks(node) == held(OLD, PROPRIETARY)
     wanted.settled()
@@ -137,6 +142,7 @@ def test_plain_packages_are_installed_held_and_moved(node: Host, tmp_path: Path)
     remove_driver(node)
 
 
+@pytest.mark.parametrize("node", [DNF], indirect=True)
 def test_the_stream_of_the_branch_is_enabled_and_comes_back(node: Host, tmp_path: Path) -> None:
     release(node, "9.6")
     publish(node, tmp_path / "modular", modular=True)
@@ -157,4 +163,4 @@ def test_the_stream_of_the_branch_is_enabled_and_comes_back(node: Host, tmp_path
 
     asked(node, "hold").only("driver").remove()
     assert (node.root / STREAM[1:]).read_text("utf-8") == before
-    assert locks(node) == {f"nvidia-driver-cuda-3:{NEW}-1.el9.*"}
+    assert locks(node) == {f"nvidia-driver-cuda-3:{NEW}-1.el9"}

@@ -26,7 +26,7 @@ def stub(tmp_path: Path, **stubs: str) -> None:
 def run(tmp_path: Path, call: str, patience: int = 20, **stubs: str) -> subprocess.CompletedProcess[str]:
     """One of the functions, with programs that are these scripts; `patience` in place of its 900 seconds."""
     stub(tmp_path, **stubs)
-    return sh(tmp_path, resources.script("lib/lib") + resources.script("lib/apt"), call, patience)
+    return sh(tmp_path, resources.script("lib/lib") + resources.script("lib/packages", dnf=0), call, patience)
 
 
 def sh(tmp_path: Path, script: str, call: str = "", patience: int = 20) -> subprocess.CompletedProcess[str]:
@@ -95,7 +95,7 @@ def test_why_apt_failed_is_told_without_a_file(tmp_path: Path) -> None:
 
 def test_which_packages_of_the_spec_came_with_gpuready(tmp_path: Path) -> None:
     """`remove` purges those that were new here: perftest was there already, in an older version."""
-    script = resources.script("rdma/packages", packages=("rdma-core", "perftest"), work=("",))
+    script = resources.script("rdma/packages", packages=("rdma-core", "perftest"), work=("",), dnf=0)
     simulated = "Inst rdma-core (50 Debian:13)\nInst libibverbs1 (50 Debian:13)\nInst perftest [23] (24 Debian:13)"
     stub(tmp_path, apt_get=f"case $* in *' -s '*) printf '{simulated}\\n' ;; esac", dpkg="")
     done = sh(tmp_path, script.replace("LIST=", "idle() { :; }\nLIST=", 1))
@@ -109,14 +109,15 @@ def test_which_packages_of_the_spec_came_with_gpuready(tmp_path: Path) -> None:
     [
         ("nothing", (0, "asked-for came-along\n", "")),
         ("came-along", (0, "asked-for\n", "")),
-        ("asked-for", (1, "", "apt would purge theirs as well, which came to need what gpuready installed;")),
+        ("asked-for", (1, "", "apt would remove theirs as well, which came to need what gpuready installed;")),
     ],
 )
 def test_what_came_to_need_our_packages_is_not_purged(
     needed: str, expected: tuple[int, str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "list").write_text("asked-for\nasked:asked-for\ncame-along\ngone\n")
-    purge = f"shift 2; for p; do echo Purg $p; [ $p != {needed} ] || echo Remv theirs; done"
+    purge = f"for p; do echo Purg $p; [ $p != {needed} ] || echo Remv theirs; done"
+    purge = f"while [ $1 != purge ]; do shift; done; shift; {purge}"
     query = "case $* in *gone) ;; *) echo installed ;; esac"
     call = f"came {tmp_path}/list 'asked:*'; printf '%s\\n' $TAKE | sort -u | joined ' '"
     done = run(tmp_path, call, dpkg_query=query, apt_get=purge)
@@ -126,7 +127,7 @@ def test_what_came_to_need_our_packages_is_not_purged(
 @pytest.mark.fault("D9", "proxy-secret")
 def test_the_proxy_reaches_apt_by_a_file_of_roots(tmp_path: Path) -> None:
     proxy = 'Acquire::http::Proxy::h "http://me:hunter2@h";'
-    script = resources.script("repository/fetch-key", url="http://h/key", proxy=proxy, dnf=False)
+    script = resources.script("repository/fetch-key", url="http://h/key", proxy=proxy, dnf=0)
     helper = 'echo "$@" >arguments; stat -c %a "${2%/*}" "$2" >modes; cat "$2" >given; for f; do :; done; echo key >$f'
     stub(tmp_path, apt_helper=helper)
     assert script.count("/usr/lib/apt/apt-helper") == 1

@@ -433,7 +433,6 @@ def test_packages_of_32_bits_are_refused_only_with_dnf() -> None:
             "are mixed on this node",
         ),
         (bare(H200, os="linuxmint"), install(), "supports Debian and Ubuntu"),
-        (bare(H200, os="rhel", have=("dnf", "dnf5")), install(), "dnf 5"),
         (bare(H200, os="azurelinux", have=("dnf",)), install(), "does not support"),
         (bare(H200, secure_boot=True), install(), "Secure Boot is on"),
         (bare(H200), install("615.71.09", flavor="proprietary"), "615.71.09 has only the open module: set it to open"),

@@ -49,7 +49,7 @@ def test_remove_takes_all_back_and_switches_the_running_mode_last() -> None:
     assert [(file.path, file.there) for file in option.args.files] == [(CONF, False)]
     assert isinstance(packages.args, SetPackages) and not packages.args.packages
     assert mode.args == SwitchMode("shared")
-    assert "apt_get purge " in packages.script and disruption == Disruption.recreate
+    assert "\npurge_them\n" in packages.script and disruption == Disruption.recreate
 
 
 def test_beside_a_container_the_running_mode_waits_for_a_reboot() -> None:

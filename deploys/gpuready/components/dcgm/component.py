@@ -1,6 +1,6 @@
 """NVIDIA's Data Center GPU Manager (DCGM), on request: its packages and its service nvidia-dcgm.
 
-The packages come from NVIDIA's CUDA repository, which must be one of apt's sources. The diagnostic's plugins are built
+The packages come from NVIDIA's CUDA repository, which the node must have. The diagnostic's plugins are built
 for one CUDA major. The driver and the oldest GPU decide which one: a driver of CUDA 13 runs a V100, but CUDA 13 has no
 code for it. A package's script may run ``systemctl daemon-reload``, so an installation is class *recreate*. ``remove``
 purges what gpuready installed, and stops or disables the service if it was so before.
@@ -13,7 +13,7 @@ from gpuready.base.step import Script, Step, Steps
 from gpuready.base.versions import numbers
 from gpuready.contract import ignored_containers, need
 from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Value, Values
-from gpuready.contract.package_manager import by_apt
+from gpuready.contract.package_manager import manager, refuse_to_install
 from gpuready.cuda import tables
 from gpuready.gpu.compat_host import gpus_of
 from gpuready.model.spec import NodeSpec
@@ -25,7 +25,7 @@ RECORD = f"{KEPT}/dcgm.installed"
 _PREFIX, _PLUGINS = "datacenter-gpu-manager", "datacenter-gpu-manager-4-cuda"
 _ENABLED, _ACTIVE, _INSTALLED = "dcgm.enabled", "dcgm.active", "installed"
 _NO_SOURCE = (
-    "add NVIDIA's CUDA repository to apt's sources (its package cuda-keyring does that), or leave out dcgm.install"
+    "add NVIDIA's CUDA repository to the node (for apt, its package cuda-keyring does that), or leave out dcgm.install"
 )
 
 
@@ -49,8 +49,10 @@ class Dcgm(Component):
         if not state.systemd:
             raise NotComparable("systemd does not run on this node, so it cannot start nvidia-dcgm: leave out "
                                 "dcgm.install")  # fmt: skip
-        if not by_apt(state):
-            raise NotComparable("dcgm.install: only with apt so far; install DCGM by hand and leave the key out")
+        try:
+            refuse_to_install(state)
+        except NotComparable as e:
+            raise NotComparable(f"dcgm.install: {e}") from None
         for part in (state.packages, state.units, state.driver.smi):
             need.value(part)
         if not _plugins(state):
@@ -84,12 +86,13 @@ class Dcgm(Component):
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         packages = _packages(diff)
         summary = f"install {packages[0]}" if packages else "start nvidia-dcgm"
-        install = DcgmInstall("".join(packages), ignored_containers.words(spec))
-        yield Step("dcgm", install, timeout=1800, summary=summary, fixes=(("apt has no", _NO_SOURCE),))
+        fixes = (("apt has no", _NO_SOURCE), ("dnf has no", _NO_SOURCE))
+        install = DcgmInstall("".join(packages), ignored_containers.words(spec), manager(state).dnf)
+        yield Step("dcgm", install, timeout=1800, summary=summary, fixes=fixes)
 
     def restore(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         before = _before(state)
-        remove = DcgmRemove(_ENABLED in before, _ACTIVE in before, ignored_containers.words(spec))
+        remove = DcgmRemove(_ENABLED in before, _ACTIVE in before, ignored_containers.words(spec), manager(state).dnf)
         yield Step("dcgm", remove, timeout=1800, summary="purge DCGM" if _packages(diff) else "stop nvidia-dcgm")
 
 
@@ -98,6 +101,7 @@ class DcgmInstall(Script, template="dcgm/install"):
 
     package: str
     work: tuple[str, ...]
+    dnf: int = 0
 
 
 class DcgmRemove(Script, template="dcgm/remove"):
@@ -106,6 +110,7 @@ class DcgmRemove(Script, template="dcgm/remove"):
     enabled: bool
     active: bool
     work: tuple[str, ...]
+    dnf: int = 0
 
 
 def _packages(diff: tuple[Change, ...]) -> tuple[str, ...]:

@@ -18,4 +18,4 @@ class DockerSpec(Section):
     cdi: Literal["auto"] | bool = "auto"
     """CDI devices in Docker (25.0 to 28.1 need a restart; 28.2 enables them by default); auto changes nothing."""
     install: Literal[False, "distro"] = False
-    """Install Docker if it is missing: distro installs the distribution's docker.io."""
+    """Install Docker if it is missing: distro installs docker.io, with dnf moby-engine, docker or docker-ce."""

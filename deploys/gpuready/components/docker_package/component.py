@@ -1,9 +1,10 @@
-"""Docker itself, if it is missing and the spec asks for it: the distribution's docker.io.
+"""Docker itself, if it is missing and the spec asks for it: docker.io, or with dnf what the repositories have.
 
 An existing engine is never replaced. Docker's own packages and those of the distribution exclude each other
-(containerd.io conflicts with containerd and runc). So if the node has Docker's packages or repository, nothing is
-installed. The installation runs ``systemctl daemon-reload``, so it is class *recreate*. ``remove`` purges Docker only
-if no container and no volume is left.
+(containerd.io conflicts with containerd and runc). So if a node with apt has Docker's packages or repository, nothing
+is installed. With dnf, it is the first that a repository has of moby-engine (Fedora), docker (Amazon Linux) and
+docker-ce (Docker's own, because RHEL has none). The installation runs ``systemctl daemon-reload``, so it is class
+*recreate*. ``remove`` purges Docker only if no container and no volume is left.
 Sources: debian/control and postinst of docker.io; Docker's documentation, "Install on Debian".
 """
 
@@ -13,7 +14,7 @@ from gpuready.base.facts import KEPT
 from gpuready.base.step import Script, Step, Steps
 from gpuready.contract import ignored_containers, need
 from gpuready.contract.component import Applies, Change, Component, Disruption, NotComparable, Values
-from gpuready.contract.package_manager import by_apt
+from gpuready.contract.package_manager import manager, refuse_to_install
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Unknown
 
@@ -25,7 +26,7 @@ _SOURCE = re.compile(r"^[ \t]*[^# \t\n].*download\.docker\.com", re.M)
 
 
 class DockerPackage(Component):
-    """docker.io with its client and iptables, installed on request."""
+    """Docker, installed on request."""
 
     name = "engine"
     owned_as = "runtime"
@@ -63,37 +64,41 @@ class DockerPackage(Component):
         return ("component docker configures it once it is installed",)
 
     def converge(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        install = DockerPackageInstall(ignored_containers.words(spec))
-        yield Step("engine", install, timeout=1800, summary="install docker.io")
+        install = DockerPackageInstall(ignored_containers.words(spec), manager(state).dnf)
+        yield Step("engine", install, timeout=1800, summary="install Docker")
 
     def notes_on_removal(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
         return ("Docker came with gpuready: it is purged with its images, unless it has containers or volumes",)
 
     def restore(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
-        remove = DockerPackageRemove(ignored_containers.words(spec))
-        yield Step("engine", remove, timeout=1800, summary="purge docker.io")
+        remove = DockerPackageRemove(ignored_containers.words(spec), manager(state).dnf)
+        yield Step("engine", remove, timeout=1800, summary="remove Docker")
 
 
 class DockerPackageInstall(Script, template="docker_package/install"):
-    """Install docker.io with its dependencies, and record the new packages."""
+    """Install Docker with its dependencies, and record the new packages."""
 
     work: tuple[str, ...]
+    dnf: int = 0
 
 
 class DockerPackageRemove(Script, template="docker_package/remove"):
-    """Purge the packages that came with docker.io, unless it has containers or volumes."""
+    """Remove the packages that came with Docker, unless it has containers or volumes."""
 
     work: tuple[str, ...]
+    dnf: int = 0
 
 
 def _refuse(state: NodeState) -> None:
     need.value(state.packages)
-    if not by_apt(state):
-        raise NotComparable(
-            "runtimes.docker.install: only with apt so far; install Docker by hand and leave the key out"
-        )
+    try:
+        refuse_to_install(state)
+    except NotComparable as e:
+        raise NotComparable(f"runtimes.docker.install: {e}") from None
     if "docker_snap" in state.marks:
         raise NotComparable("runtimes.docker.install: Docker's snap is here: snap remove docker, or leave the key out")
+    if manager(state).dnf:
+        return
     theirs = [name for name in _DOCKERS if name in state.packages]
     theirs += [path for path, file in state.glob("/etc/apt/sources.list").items() if _SOURCE.search(file.text)]
     if theirs:

@@ -55,13 +55,14 @@ class Driver(WholeFiles):
     def expected(self, spec: NodeSpec, state: NodeState) -> Values:
         need.value(state.packages)
         by = manager(state)
+        members = packages.members(state.installed)
+        want = install.expected(spec, state) if spec.driver.policy == "install" else {}
+        new = filter(packages.is_named, recipes.names(install.wanted(spec, state))) if want else ()
         try:
-            by.refuse_to_hold(state)
+            by.refuse_to_hold(state, (*map(packages.plain, members), *new))
         except NotComparable as e:
             raise NotComparable(f"driver.policy: {e}") from None
-        want = install.expected(spec, state) if spec.driver.policy == "install" else {}
         kept_out: dict[str, Value] = {} if by.dnf else {_KEPT_OUT: "kept out"}
-        members = packages.members(state.installed)
         if want and want["driver.version"] != install.actual(state)["driver.version"]:
             return want | kept_out  # the packages to hold are known only after the installation
         _refuse_mixed(members)
@@ -157,7 +158,7 @@ class ListAvailable(Script, template="driver/available"):
 
     packages: tuple[str, ...]
     kernels: tuple[str, ...]
-    dnf: bool = False
+    dnf: int = 0
 
 
 class Simulate(Script, template="driver/simulate"):
@@ -165,7 +166,7 @@ class Simulate(Script, template="driver/simulate"):
 
     pins: tuple[str, ...]
     preferences: bytes
-    dnf: bool = False
+    dnf: int = 0
 
 
 class InstallPackages(Script, template="driver/install"):
@@ -190,7 +191,7 @@ class InstallPackages(Script, template="driver/install"):
     fabric_manager: bool
     modules: tuple[str, ...]
     holds_before: str = BEFORE
-    dnf: bool = False
+    dnf: int = 0
 
 
 class Hold(Script, template="driver/hold"):
@@ -200,7 +201,7 @@ class Hold(Script, template="driver/hold"):
     unhold: tuple[str, ...]
     puts: tuple[ledger.Put, ...]
     files: tuple[ledger.Putback, ...]
-    dnf: bool
+    dnf: int
     holds_before: str = BEFORE
 
 

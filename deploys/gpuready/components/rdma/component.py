@@ -19,7 +19,7 @@ from gpuready.components.rdma.conf import MODES, OPERATOR, by_files, by_next_boo
 from gpuready.components.rdma.state import CONF, DRACUT, GRUB, MARK
 from gpuready.contract import ignored_containers, ledger
 from gpuready.contract.component import Applies, Change, Disruption, NotComparable, Value, Values
-from gpuready.contract.package_manager import by_apt
+from gpuready.contract.package_manager import manager, refuse_to_install
 from gpuready.contract.removal import WholeFiles
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Unknown
@@ -65,10 +65,11 @@ class Rdma(WholeFiles):
                 want["rdma.cmdline"] = mode
             if state.ib_netns_mode:
                 want[_RUNNING] = mode
-        if spec.rdma.packages and not isinstance(state.packages, Unknown) and not by_apt(state):
-            raise NotComparable(
-                "rdma.packages works only with apt so far: install them by hand, and remove the key from the spec"
-            )
+        if spec.rdma.packages and not isinstance(state.packages, Unknown):
+            try:
+                refuse_to_install(state)
+            except NotComparable as e:
+                raise NotComparable(f"rdma.packages: {e}") from None
         return want | {f"{_PACKAGE}{name}": _INSTALLED for name in spec.rdma.packages}
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Values:
@@ -130,7 +131,7 @@ class Rdma(WholeFiles):
         if any(c.key != _RUNNING and not c.key.startswith(_PACKAGE) for c in diff):
             yield Step("rdma", _configure(diff, spec, state), timeout=1800, summary="write ib_core's option")
         if names := _packages(diff):
-            packages = SetPackages(names, ignored_containers.words(spec))
+            packages = SetPackages(names, ignored_containers.words(spec), manager(state).dnf)
             yield Step("rdma-packages", packages, timeout=1800, summary="install packages")
         yield from _switch(diff, state)
 
@@ -148,7 +149,7 @@ class Rdma(WholeFiles):
             )
             yield Step("rdma", option, timeout=1800, summary="restore ib_core's option")
         if _packages(diff):
-            packages = SetPackages((), ignored_containers.words(spec))
+            packages = SetPackages((), ignored_containers.words(spec), manager(state).dnf)
             yield Step("rdma-packages", packages, timeout=1800, summary="purge packages")
         yield from _switch(diff, state)
 
@@ -177,6 +178,7 @@ class SetPackages(Script, template="rdma/packages"):
 
     packages: tuple[str, ...]
     work: tuple[str, ...]
+    dnf: int = 0
 
 
 class SwitchMode(Script, template="rdma/mode"):

@@ -120,7 +120,7 @@ class FetchKey(Script, template="repository/fetch-key"):
 
     url: str
     proxy: str
-    dnf: bool = False
+    dnf: int = 0
 
 
 def _decoded(answer: str) -> bytes:

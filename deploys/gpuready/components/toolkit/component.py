@@ -136,7 +136,7 @@ class ToolkitInstall(Script, template="toolkit/converge"):
     old: tuple[str, ...] = ()
     purge: tuple[str, ...] = ()
     packages: tuple[str, ...] = PACKAGES
-    dnf: bool = False
+    dnf: int = 0
     key: str = ""
     leave: bool = False
 
@@ -151,7 +151,7 @@ def _refuse_dnf(spec: NodeSpec, state: NodeState) -> None:
         return
     if spec.toolkit.hold:
         try:
-            manager(state).refuse_to_hold(state)
+            manager(state).refuse_to_hold(state, PACKAGES)
         except NotComparable as e:
             raise NotComparable(f"toolkit.hold: {e}, or set toolkit.hold to false") from None
     if old := [name for name in LEGACY if name in state.installed]:

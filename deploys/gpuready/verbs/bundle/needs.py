@@ -86,7 +86,7 @@ def platform_of(spec: NodeSpec, state: NodeState) -> tuple[Platform, ...]:
     if owners.observed("toolkit", spec, state):
         return ()
     refuse_to_install(state)
-    dnf = manager(state).dnf
+    dnf = bool(manager(state).dnf)
     return (Platform(dnf, state.machine if dnf else _DEBIAN.get(state.machine, state.machine)),)
 
 
