@@ -21,9 +21,12 @@ HEAD = """#!/bin/sh
 echo "$*" >>"$BOOK"
 [ ! -e "$BOOK.down" ] || exit 3
 case "$1" in
-  get) case "$5" in *managedFields*) printf '%s' "$OURS" ;; *) printf '%s' "$CORDONED" ;; esac; exit 0 ;;
+  get) case "$5" in *managedFields*) printf '%s' "$OURS" ;; *) cat "$BOOK.cordoned" ;; esac; exit 0 ;;
   drain) ;;
-  patch) [ ! -e "$BOOK.lost" ] || { rm "$BOOK.lost"; echo 'error: unexpected EOF' >&2; exit 1; }; exit 0 ;;
+  patch)
+    echo true >"$BOOK.cordoned"
+    [ ! -e "$BOOK.lost" ] || { rm "$BOOK.lost"; echo 'error: unexpected EOF' >&2; exit 1; }
+    exit 0 ;;
   *) exit 0 ;;
 esac
 """
@@ -42,8 +45,8 @@ BUDGET = """echo 'error when evicting pods/"train-1" -n "ml" (will retry after 5
 """
 
 
-#: The annotation, and managedFields as the API server has them after the patch of a drain.
-OURS = 'drained {"f:metadata":{"f:annotations":{".":{},"f:gpuready":{}}},"f:spec":{"f:unschedulable":{}}}'
+#: The annotation, the cordon, and managedFields as the API server has them after the patch of a drain.
+OURS = '/drained/true/{"f:metadata":{"f:annotations":{".":{},"f:gpuready":{}}},"f:spec":{"f:unschedulable":{}}}'
 
 
 def options(drain: dict[str, Any]) -> DrainByKubectl:
@@ -59,7 +62,9 @@ class Controller:
         self.folder, self.progress = folder, list[str]()
         monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
         monkeypatch.setenv("BOOK", str(folder / "book"))
-        monkeypatch.setenv("CORDONED", "")
+        self.cordoned = folder / "book.cordoned"
+        self.cordoned.touch()
+        self.note = ""
         monkeypatch.setenv("OURS", OURS)
         monkeypatch.setattr(Kubectl, "look", 0.05)
 
@@ -71,6 +76,7 @@ class Controller:
         context(host).progress = lambda name, activity: self.progress.append(activity)
         command = Kubectl("n1", options({"kubectl": {}} | drain), away=True)
         assert command.execute(None, host, None)
+        self.note, self.drained = command.note, command.drained
         return command.trouble
 
     def calls(self, verb: str) -> list[str]:
@@ -207,29 +213,46 @@ def test_the_output_of_a_kubectl_without_namespaces() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ours", "patches"),
+    ("ours", "patches", "stays"),
     [
-        pytest.param(OURS, [BACK], id="of an earlier run"),
-        pytest.param(" ", [], id="of somebody else"),
+        pytest.param(OURS, [BACK], False, id="of an earlier run"),
+        pytest.param(OURS.replace("drained", ""), [BACK], False, id="of an earlier run, without its annotation"),
+        pytest.param("//true/", [], True, id="of somebody else"),
         pytest.param(
             OURS.replace('"f:unschedulable":{}', ""),
             [{**BACK, "spec": {}}],
+            True,
             id="of somebody else, after an earlier run",
         ),
     ],
 )
 def test_a_node_that_is_cordoned_already(
-    controller: Controller, monkeypatch: pytest.MonkeyPatch, ours: str, patches: list[dict[str, Any]]
+    controller: Controller, monkeypatch: pytest.MonkeyPatch, ours: str, patches: list[dict[str, Any]], stays: bool
 ) -> None:
-    monkeypatch.setenv("CORDONED", "true")
+    """If it stays cordoned, a note says so."""
+    controller.cordoned.write_text("true")
     monkeypatch.setenv("OURS", ours)
     assert controller.drain("echo no >&2; exit 1") == "kubectl drain failed: no"
     assert controller.patches() == patches
+    assert ("to bring the node back: kubectl uncordon n1" in controller.note) == stays and not controller.drained
+
+
+def test_a_node_that_is_uncordoned_in_the_drain(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OURS", '/drained//{"f:metadata":{}}')
+    assert controller.drain('echo >"$BOOK.cordoned"') == "n1 was uncordoned while it was drained"
+    assert controller.patches() == [AWAY, {**BACK, "spec": {}}] and not controller.note and not controller.drained
+
+
+def test_a_node_that_is_not_in_the_cluster_any_more(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OURS", "")
+    assert controller.drain("echo no >&2; exit 1") == "kubectl drain failed: no"
+    assert controller.patches() == [AWAY] and "not in the cluster any more" in controller.note
 
 
 def test_a_node_that_cannot_be_given_back_is_said_to_be_drained(controller: Controller) -> None:
     trouble = controller.drain('touch "$BOOK.down"; echo no >&2; exit 1')
     assert trouble == "kubectl drain failed: no; the node is still drained: kubectl get failed: exit 3"
+    assert controller.drained
 
 
 def test_no_kubectl(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,6 +92,7 @@ class Node:
 
         def kubectl(command: Kubectl, *_: Any) -> bool:
             self._step("kubectl drain" if command.away else "kubectl uncordon")
+            command.drained = command.away
             return True
 
         monkeypatch.setattr(RebootCommand, "execute", rebooted)
@@ -200,6 +201,15 @@ def test_an_interrupt_while_the_node_is_probed_begins_nothing(node: Node, monkey
 
 
 KUBECTL = {**MAINTENANCE, "drain": "kubectl"}
+MARK, UNMARK = "drain-mark", "drain-unmark"
+
+
+@pytest.mark.fault("controller-killed")
+def test_a_node_is_marked_as_long_as_it_is_cordoned(node: Node) -> None:
+    """Whenever gpuready is killed, the check node.drained says who cordoned the node."""
+    node.maintenance = KUBECTL
+    assert node.run(Restarting()) == {"restarting": ""}
+    assert node.steps == [MARK, "kubectl drain", "restarting", "kubectl uncordon", UNMARK]
 
 
 @pytest.mark.fault("controller-killed")
@@ -209,7 +219,7 @@ KUBECTL = {**MAINTENANCE, "drain": "kubectl"}
         ((Settled,), MAINTENANCE, True, [AFTER]),
         ((Settled,), MAINTENANCE, False, []),
         ((Settled,), {**MAINTENANCE, "drain": "slurm"}, True, [AFTER]),
-        ((Settled,), KUBECTL, False, ["kubectl uncordon"]),  # it asks Kubernetes for gpuready's annotation
+        ((Settled,), KUBECTL, False, ["kubectl uncordon", UNMARK]),  # it asks Kubernetes whose the cordon is
         ((Settled,), {}, True, []),  # now nothing is drained: check node.drained tells what to do
         ((Settled, Restarting), MAINTENANCE, True, [BEFORE, "restarting", AFTER]),
         ((Restarting, Settled), MAINTENANCE, True, [BEFORE, "restarting", AFTER]),

@@ -17,9 +17,9 @@ from gpuready.model.parse import parse
 from gpuready.model.slurm import SlurmNode
 from gpuready.model.state import Unknown
 from gpuready.operations.drain import DrainSlurm
-from tests.lab import Lab, slurm
+from tests.lab import Lab, scale, slurm
 from tests.system.disturbed import Disturbed
-from tests.system.faults import until
+from tests.system.faults import idle, lock_is_free, until
 from tests.system.harness import Gpuready, Inventories
 
 PROGRAM = "/etc/slurm/gpuready-gate"
@@ -30,7 +30,7 @@ CLEAN = """
 systemctl start munge slurmctld slurmd
 until scontrol ping | grep -q 'is UP'; do sleep 0.1; done
 for u in root gpu; do scancel --signal=KILL --full -u $u; scancel -u $u; done
-rm -f /var/tmp/end /var/tmp/said
+rm -rf /var/tmp/end /var/tmp/said /run/started
 scontrol delete ReservationName=m >/dev/null 2>&1 || true
 until [ -z "$(squeue -h)" ]; do sleep 0.2; done
 shown() { scontrol show node $(hostname) -o; }
@@ -47,9 +47,18 @@ class Node(Disturbed):
     def given_back(self) -> None:
         assert not (self.root / DRAINED.lstrip("/")).exists()
 
-    def drain(self, phase: str, limit: int = 0) -> tuple[int, str]:
-        """Exit code and stderr of the step that drains the node (before) or resumes it (after)."""
-        found = self.run("sh", stdin=DrainSlurm(phase, "", limit).render(), check=False)
+    def drain(self, phase: str, limit: int = 0, meanwhile: str = "") -> tuple[int, str]:
+        """Exit code and stderr of the step that drains the node (before) or resumes it (after).
+
+        ``meanwhile``: what happens when the step waits for the first time. After that, it waits a few seconds for an
+        answer, and asks often.
+        """
+        happens = ""
+        if meanwhile:
+            once = f"[ -e /run/slept ] || {{ touch /run/slept; {meanwhile}; }}"
+            limited = f'timeout() {{ shift 3; command timeout -k 1 {scale.seconds(3):.0f} "$@"; }}'
+            happens = f"rm -f /run/slept\nsleep() {{ {once}; {limited}; command sleep 0.2; }}\n"
+        found = self.run("sh", stdin=happens + DrainSlurm(phase, "", limit).render(), check=False)
         return found.returncode, found.stderr
 
     def state(self) -> set[str]:
@@ -186,6 +195,104 @@ def test_jobs_that_do_not_end_keep_running(node: Node) -> None:
     code, why = node.drain("before")
     assert code == 1 and f": {number}" in why
     assert node.of(number, "%T") == "COMPLETING"
+
+
+class Fault(NamedTuple):
+    """What happens while a step waits for a job, what ends that, what the step says, and whether it is the end of it.
+
+    Without ``says``, the step ends well.
+    """
+
+    begins: str
+    ends: str = "true"
+    says: tuple[str, ...] = ()
+    drained: bool = False
+
+
+STOPS = "the node is still drained: scontrol gives no answer for "
+END = "touch /var/tmp/end; while squeue -h -t R,CG | grep -q .; do command sleep 0.1; done"
+#: slurmctld writes its state some seconds after a change.
+KILL = "until grep -qa gpuready /var/lib/slurm/slurmctld/node_state; do command sleep 0.1; done; "
+KILL += "systemctl kill -s KILL slurmctld"
+FAULTS = {
+    "slurmctld killed, and back": Fault(f"{KILL}; systemctl start slurmctld; {END}"),
+    "slurmctld killed": Fault(KILL, "systemctl start slurmctld", ("squeue gives no answer", STOPS), True),
+    "slurmctld hangs": Fault(
+        "systemctl kill -s STOP slurmctld", "systemctl kill -s CONT slurmctld", ("squeue gives no answer", STOPS), True
+    ),
+    "munge ends": Fault("systemctl stop munge", "systemctl start munge", ("squeue gives no answer", STOPS), True),
+    "slurmd killed": Fault(
+        "systemctl kill -s KILL --kill-whom=main slurmd", "systemctl start slurmd", ("there are still Slurm jobs",)
+    ),
+    "resumed by others": Fault(
+        f"scontrol update NodeName=$(hostname) State=RESUME; {END}", says=("went back into service",)
+    ),
+}
+
+
+@pytest.mark.fault("slurm-controller-down", "slurm-hangs", "slurm-munge-down", "slurm-node-dies", "slurm-resumed")
+@newest
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_what_happens_in_a_drain(node: Node, fault: Fault) -> None:
+    """The job runs to its end, and the node is given back, or the step says so and the next run gives it back."""
+    number = node.job()
+    code, said = node.drain("before", 4, fault.begins)
+    assert code == bool(fault.says) and all(word in said for word in fault.says), said
+    node.sh(fault.ends)
+    until(lambda: node.run("scontrol ping", check=False).stdout.count("UP"), 60)
+    if fault.drained or not fault.says:
+        until(lambda: "DRAIN" in node.state() and node.reason() == "gpuready", 60)
+        assert (node.root / DRAINED.lstrip("/")).exists()
+    else:
+        node.given_back()
+        assert "DRAIN" not in node.state()
+    assert node.of(number, "%T") in ("RUNNING", "COMPLETED", "")
+    node.end_jobs()
+    until(lambda: (node.root / "var/tmp/said").exists() and not node.run("squeue -h").stdout, 60)
+    assert node.drain("before", 60) == node.drain("after") == (0, "")
+    node.given_back()
+    assert "DRAIN" not in node.state()
+
+
+@pytest.mark.fault("slurm-job-starts")
+@newest
+def test_a_job_that_starts_just_before_the_drain(node: Node) -> None:
+    """Nobody saw it when the node was asked; the drain waits for it."""
+    node.script("/usr/local/bin/scontrol", STARTS_A_JOB)
+    try:
+        code, said = node.drain("before", 2)
+    finally:
+        node.sh("rm /usr/local/bin/scontrol")
+    assert code == 1 and "there are still Slurm jobs on" in said
+    assert node.state() == {"MIXED"}
+    node.given_back()
+
+
+#: The first update is that of the drain.
+STARTS_A_JOB = """#!/bin/sh
+if [ "$1" = update ] && mkdir /run/started 2>/dev/null; then
+  sbatch -o /dev/null --wrap 'until [ -e /var/tmp/end ]; do sleep 0.2; done' >/dev/null
+  until squeue -h -t R | grep -q .; do sleep 0.1; done
+fi
+exec /usr/bin/scontrol "$@"
+"""
+
+
+@pytest.mark.fault("controller-killed")
+@newest
+def test_a_gpuready_that_is_killed_in_a_drain(node: Node) -> None:
+    """What it began on the node waits for the job, and the next run changes and resumes the node."""
+    number = node.job()
+    process = node.begin("apply", "--only", "monitoring", **node.spec_of(restart="drained", drain="slurm"))
+    until(lambda: node.reason() == "gpuready" and "DRAIN" in node.state(), 120)
+    process.kill()
+    process.communicate()
+    assert node.of(number, "%T") == "RUNNING"
+    node.end_jobs()
+    until(lambda: idle(node) and lock_is_free(node), 60)
+    assert node.run("cat /var/tmp/said").stdout == "ended\n"
+    node.done(node.ask(restart="drained", drain="slurm"))
+    assert "DRAIN" not in node.state()
 
 
 @pytest.mark.promise

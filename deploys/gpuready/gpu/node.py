@@ -76,7 +76,8 @@ CHECKS = (
         Level.config,
         "gpuready drained the node for maintenance, and then was interrupted or could not bring it back into service.",
         f"cat {DRAINED}",
-        f"bring the node back into service (scontrol update State=RESUME, or maintenance.drain.after); rm {DRAINED}",
+        "bring the node back into service (scontrol update State=RESUME, kubectl uncordon or "
+        f"maintenance.drain.after); rm {DRAINED}",
         _drained,
     ),
 )

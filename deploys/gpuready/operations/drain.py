@@ -27,13 +27,19 @@ from gpuready.model.spec import DrainByKubectl, DrainCommands, Maintenance
 from gpuready.model.spec import Kubectl as KubectlOptions
 from gpuready.operations.context import context
 from gpuready.operations.node_state import node_state
-from gpuready.operations.step import Pending, StepCommand, show
+from gpuready.operations.step import Pending, StepCommand, last_line, show
 
 #: Seconds that work may take to leave the node.
 LIMIT = 1800
+#: Seconds within which the API server must answer.
+ANSWER = 60
 _MARK = "gpuready"
-#: The annotation, and the fields that gpuready set. A field that was removed meanwhile belongs to who set it again.
-_OURS = f"{{.metadata.annotations.{_MARK}}} {{.metadata.managedFields[?(@.manager=='{_MARK}')].fieldsV1}}"
+#: The annotation, the cordon, and the fields that gpuready set. A field that was removed meanwhile belongs to the one
+#: who set it again.
+_OURS = (
+    f"/{{.metadata.annotations.{_MARK}}}/{{.spec.unschedulable}}"
+    f"/{{.metadata.managedFields[?(@.manager=='{_MARK}')].fieldsV1}}"
+)
 
 Commands = Generator[PyinfraCommand, None, str]
 Result = Generator[PyinfraCommand, None, GpureadyError | Pending | None]
@@ -76,7 +82,9 @@ class Leaving:
 
 
 class Kubectl(PyinfraCommand):
-    """Run kubectl on the controller. ``trouble``: what went wrong.
+    """Run kubectl on the controller. ``trouble``: what went wrong. ``note``: why the node is not back in service.
+
+    ``drained``: gpuready cordoned the node, or may have; in the beginning, that an earlier run did.
 
     It has a session of its own, so Ctrl-C at the terminal does not reach it.
     """
@@ -86,10 +94,10 @@ class Kubectl(PyinfraCommand):
     #: Seconds within which kubectl must exit after the end of its output or of its time.
     patience: float = 10
 
-    def __init__(self, node: str, drain: DrainByKubectl, *, away: bool) -> None:
+    def __init__(self, node: str, drain: DrainByKubectl, *, away: bool, drained: bool = False) -> None:
         super().__init__()
         self.node, self.options, self.limit = node, drain.kubectl, drain.timeout
-        self.away, self.trouble = away, ""
+        self.away, self.drained, self.trouble, self.note = away, drained, "", ""
 
     def execute(self, state: Any, host: Host, connector_arguments: Any) -> bool:
         """Called by pyinfra. Stores trouble for the operation."""
@@ -102,10 +110,13 @@ class Kubectl(PyinfraCommand):
 
     def _drain(self, host: Host) -> None:
         cordoned = self._get("{.spec.unschedulable}") == "true"
+        self.drained = True
         try:
             if not cordoned:
                 self._patch("drained", unschedulable=True)  # it may do so although its answer is lost
             self._evict(host)
+            if self._get("{.spec.unschedulable}") != "true":
+                raise Pending(f"{self.node} was uncordoned while it was drained")
         except Pending as e:
             try:
                 self._let_back()
@@ -118,7 +129,7 @@ class Kubectl(PyinfraCommand):
         leaving, begun, shown = Leaving(), time.monotonic(), ""
         with _started(["kubectl", "drain", self.node, *_flags(self.options, self.limit)]) as process:
             try:
-                for line in self._lines(process, begun + self.limit + 60):
+                for line in self._lines(process, begun + self.limit + ANSWER):
                     if line:
                         leaving.read(line)
                     elif context(host).stop.asked:
@@ -158,33 +169,44 @@ class Kubectl(PyinfraCommand):
             yield rest[:4096].decode("utf-8", "replace")
 
     def _let_back(self) -> None:
-        mark, _, fields = self._get(_OURS).partition(" ")
-        if mark == "drained":  # but somebody may have let it back and cordoned it since
-            self._patch(None, **({"unschedulable": None} if '"f:unschedulable"' in fields else {}))
+        """Uncordon the node if the cordon is gpuready's: somebody may have let it back and cordoned it since."""
+        found = self._get(_OURS, "--ignore-not-found")
+        _, mark, cordoned, fields = (found or "///").split("/", 3)
+        ours = '"f:unschedulable"' in fields
+        if ours or mark == "drained":
+            self._patch(None, **({"unschedulable": None} if ours else {}))
+        self.drained = False
+        if not found:
+            self.note = f"{self.node} is not in the cluster any more; kubelet registers it again when it starts"
+        elif cordoned and not ours:
+            self.note = (
+                f"{self.node} stays cordoned, because Kubernetes does not show the cordon as gpuready's; to bring the "
+                f"node back: kubectl uncordon {self.node}"
+            )
 
     def _patch(self, mark: str | None, **spec: bool | None) -> None:
         """Change annotation and node in one, so that no end of this process comes between them."""
         patch = json.dumps({"metadata": {"annotations": {_MARK: mark}}, "spec": spec})
         self._call("patch", "node", self.node, f"--field-manager={_MARK}", "--type=merge", f"--patch={patch}")
 
-    def _get(self, path: str) -> str:
-        return self._call("get", "node", self.node, "-o", f"jsonpath={path}").strip()
+    def _get(self, path: str, *words: str) -> str:
+        return self._call("get", "node", self.node, "-o", f"jsonpath={path}", *words).strip()
 
     def _call(self, *words: str) -> str:
-        said, seconds = f"kubectl {words[0]}", 60
+        said = f"kubectl {words[0]}"
         try:
             done = subprocess.run(
                 ["kubectl", *words],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
-                timeout=seconds,
+                timeout=ANSWER,
                 start_new_session=True,
             )
         except FileNotFoundError:
             raise Pending(_MISSING) from None
         except subprocess.TimeoutExpired:
-            raise Pending(f"{said} gave no answer within {seconds} s") from None
+            raise Pending(f"{said} gave no answer within {ANSWER} s") from None
         if done.returncode:
             told = [line.strip() for line in done.stderr.splitlines() if line.strip()]
             raise Pending(f"{said} failed: {'; '.join(told[-3:]) or f'exit {done.returncode}'}")
@@ -262,6 +284,12 @@ def end(host: Host, maintenance: Maintenance) -> Commands:
     return f"the node is still drained: {trouble}" if trouble else ""
 
 
+class Mark(Script, template="lib/drained"):
+    """Write on the node where gpuready drained it; an empty ``mark`` is removed."""
+
+    mark: str
+
+
 class DrainByCommand(Script, template="lib/drain"):
     """Run the user's command for a phase (before or after), for at most ``limit`` seconds."""
 
@@ -283,13 +311,30 @@ def _run(host: Host, maintenance: Maintenance, phase: str) -> Commands:
     if drain == "kubectl":
         drain = DrainByKubectl.model_construct(kubectl=KubectlOptions.model_construct())
     if isinstance(drain, DrainByKubectl):
-        kubectl = Kubectl(maintenance.node or host.name, drain, away=phase == "before")
-        yield kubectl
-        return kubectl.trouble
+        return (yield from _by_kubectl(host, maintenance.node or host.name, drain, away=phase == "before"))
     if isinstance(drain, DrainCommands):
         script: Script = DrainByCommand(phase, getattr(drain, phase))
     else:
         script = DrainSlurm(phase, maintenance.node or "")
-    command = StepCommand(Step(f"drain-{phase}", script, timeout=LIMIT + 120, summary=f"drain: {phase}"))
+    return (yield from _step(host, phase, script, LIMIT + 120))
+
+
+def _by_kubectl(host: Host, name: str, drain: DrainByKubectl, *, away: bool) -> Commands:
+    """Mark the node before the cordon, and until it is uncordoned. The step that does it also takes the node's lock."""
+    kubectl = Kubectl(name, drain, away=away, drained=not away or DRAINED in node_state(host).files)
+    if away and (trouble := (yield from _step(host, "mark", Mark(f"in Kubernetes, as {name}")))):
+        return trouble
+    yield kubectl
+    notes = context(host).notes
+    notes += [kubectl.note] if kubectl.note else []
+    if not kubectl.drained and (left := (yield from _step(host, "unmark", Mark("")))):
+        notes.append(f"the node is no longer drained, but {DRAINED} is still there: {left}")
+    return kubectl.trouble
+
+
+def _step(host: Host, name: str, script: Script, timeout: int = 60) -> Commands:
+    command = StepCommand(Step(f"drain-{name}", script, timeout=timeout, summary=f"drain: {name}"))
     yield command
+    if command.reply is not None and command.reply.out.strip():
+        context(host).notes.append(last_line(command.reply.out))
     return str(command.error) if command.error is not None else ""
