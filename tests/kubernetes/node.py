@@ -96,6 +96,11 @@ class Node(Disturbed):
         where = self.where(**self.spec_of(**maintenance))
         return self.gpuready.start(*given, inventory=where, env=env or self.env())
 
+    def register(self) -> None:
+        """Let kubelet make the node's object again, after it was deleted."""
+        self.run("systemctl restart kubelet")
+        self.cluster.until(lambda: self.cluster.condition("Ready") == "True", "the node's readiness")
+
     def get(self, path: str) -> str:
         return self.cluster.ask("get", "node", self.name, "-o", f"jsonpath={path}")
 

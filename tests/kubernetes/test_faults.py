@@ -100,6 +100,7 @@ def test_pods_that_never_end(node: Node) -> None:
         return node.cluster.ask("get", "pods", "-l", "app=slow", "--sort-by=.metadata.creationTimestamp", "-o", path)
 
     def end() -> bool:
+        node.run("pkill -KILL -f 'while [:]; do sleep 1'", check=False)  # kubelet shortens no grace that has begun
         pods = node.cluster.ask("get", "pods", "-l", "app=web", "-o", "name").split()
         for pod in pods:
             node.cluster.ask("patch", pod, "--type=merge", '-p={"metadata":{"finalizers":null}}', check=False)
@@ -126,8 +127,7 @@ def test_a_node_that_is_deleted_in_a_drain(node: Node, tmp_path: Path) -> None:
     assert asked.code == 7 and "not found" in told and "still drained" not in told, asked.explain()
     gone = f"{node.name} is not in the cluster any more; kubelet registers it again when it starts"
     assert gone in asked.host()["notes"] and not node.marked
-    node.run("systemctl restart kubelet")
-    node.cluster.until(lambda: node.cluster.condition("Ready") == "True", "the node's readiness")
+    node.register()
     node.given_back()
     node.done(node.ask(**BY_KUBECTL))
 
@@ -142,15 +142,18 @@ def test_a_node_that_somebody_uncordons_in_a_drain(node: Node, tmp_path: Path) -
     node.done(node.ask(**BY_KUBECTL))
 
 
-@pytest.mark.fault("kubernetes-others-cordon")
-def test_a_cordon_that_kubernetes_no_longer_shows_as_gpuready_s(node: Node, tmp_path: Path) -> None:
-    node.run_pods(several("Deployment"))
+@pytest.mark.fault("kubernetes-lost-marks")
+def test_managed_fields_that_somebody_removes(node: Node, tmp_path: Path) -> None:
+    """From then on, Kubernetes shows nobody's fields of this node."""
     forget = json.dumps([{"op": "replace", "path": "/metadata/managedFields", "value": [{}]}])
     meddle = f"KUBECTL patch node {node.name} --type=json -p '{forget}' >/dev/null"
-    node.done_in_a_cordon(node.ask(env=meddled(node, tmp_path, "*managedFields*", meddle), **BY_KUBECTL))
+    node.done(node.ask(env=meddled(node, tmp_path, "*managedFields*", meddle), **BY_KUBECTL))
+    node.done(node.ask(**BY_KUBECTL))
+    node.cluster.ask("delete", "node", node.name)
+    node.register()
 
 
-@pytest.mark.fault("kubernetes-others-cordon")
+@pytest.mark.fault("kubernetes-lost-marks")
 def test_an_annotation_that_somebody_removes(node: Node, tmp_path: Path) -> None:
     meddle = f"KUBECTL annotate node {node.name} gpuready- >/dev/null"
     node.done(node.ask(env=meddled(node, tmp_path, "*managedFields*", meddle), **BY_KUBECTL))

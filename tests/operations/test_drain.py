@@ -217,6 +217,7 @@ def test_the_output_of_a_kubectl_without_namespaces() -> None:
     [
         pytest.param(OURS, [BACK], False, id="of an earlier run"),
         pytest.param(OURS.replace("drained", ""), [BACK], False, id="of an earlier run, without its annotation"),
+        pytest.param("/drained/true/", [BACK], False, id="of an earlier run, without managedFields"),
         pytest.param("//true/", [], True, id="of somebody else"),
         pytest.param(
             OURS.replace('"f:unschedulable":{}', ""),

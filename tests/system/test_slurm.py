@@ -19,7 +19,7 @@ from gpuready.model.state import Unknown
 from gpuready.operations.drain import DrainSlurm
 from tests.lab import Lab, scale, slurm
 from tests.system.disturbed import Disturbed
-from tests.system.faults import idle, lock_is_free, until
+from tests.system.faults import lock_is_free, until
 from tests.system.harness import Gpuready, Inventories
 
 PROGRAM = "/etc/slurm/gpuready-gate"
@@ -289,7 +289,7 @@ def test_a_gpuready_that_is_killed_in_a_drain(node: Node) -> None:
     process.communicate()
     assert node.of(number, "%T") == "RUNNING"
     node.end_jobs()
-    until(lambda: idle(node) and lock_is_free(node), 60)
+    until(lambda: not node.run("systemctl -q list-units --no-legend gpuready-drain*").stdout and lock_is_free(node), 60)
     assert node.run("cat /var/tmp/said").stdout == "ended\n"
     node.done(node.ask(restart="drained", drain="slurm"))
     assert "DRAIN" not in node.state()

@@ -172,7 +172,8 @@ class Kubectl(PyinfraCommand):
         """Uncordon the node if the cordon is gpuready's: somebody may have let it back and cordoned it since."""
         found = self._get(_OURS, "--ignore-not-found")
         _, mark, cordoned, fields = (found or "///").split("/", 3)
-        ours = '"f:unschedulable"' in fields
+        # A node without managedFields, such as one from before Kubernetes 1.18, shows nobody's fields.
+        ours = '"f:unschedulable"' in fields or (mark == "drained" and not fields)
         if ours or mark == "drained":
             self._patch(None, **({"unschedulable": None} if ours else {}))
         self.drained = False
@@ -180,8 +181,8 @@ class Kubectl(PyinfraCommand):
             self.note = f"{self.node} is not in the cluster any more; kubelet registers it again when it starts"
         elif cordoned and not ours:
             self.note = (
-                f"{self.node} stays cordoned, because Kubernetes does not show the cordon as gpuready's; to bring the "
-                f"node back: kubectl uncordon {self.node}"
+                f"{self.node} stays cordoned, because nothing says that gpuready cordoned it; to bring the node back: "
+                f"kubectl uncordon {self.node}"
             )
 
     def _patch(self, mark: str | None, **spec: bool | None) -> None:
