@@ -128,7 +128,7 @@ class Node(Disturbed):
     def said_by_verify(self) -> None:
         """It is cordoned, and ``verify`` says who did that."""
         assert (self.cordoned, self.get(MARK), self.marked) == (True, "drained", f"in Kubernetes, as {self.name}")
-        found = self.call("verify", code=None)
+        found = self.call("verify", "--level", "config", code=None)
         assert found.code != 0 and "node.drained" in found.checks("fail"), found.explain()
 
     def done_in_a_cordon(self, result: Result) -> None:

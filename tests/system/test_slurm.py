@@ -17,7 +17,7 @@ from gpuready.model.parse import parse
 from gpuready.model.slurm import SlurmNode
 from gpuready.model.state import Unknown
 from gpuready.operations.drain import DrainSlurm
-from tests.lab import Lab, scale, slurm
+from tests.lab import Lab, slurm
 from tests.system.disturbed import Disturbed
 from tests.system.faults import lock_is_free, until
 from tests.system.harness import Gpuready, Inventories
@@ -50,14 +50,12 @@ class Node(Disturbed):
     def drain(self, phase: str, limit: int = 0, meanwhile: str = "") -> tuple[int, str]:
         """Exit code and stderr of the step that drains the node (before) or resumes it (after).
 
-        ``meanwhile``: what happens when the step waits for the first time. After that, it waits a few seconds for an
-        answer, and asks often.
+        ``meanwhile``: what happens when the step waits for the first time. After that, it asks often.
         """
         happens = ""
         if meanwhile:
             once = f"[ -e /run/slept ] || {{ touch /run/slept; {meanwhile}; }}"
-            limited = f'timeout() {{ shift 3; command timeout -k 1 {scale.seconds(3):.0f} "$@"; }}'
-            happens = f"rm -f /run/slept\nsleep() {{ {once}; {limited}; command sleep 0.2; }}\n"
+            happens = f"rm -f /run/slept\nsleep() {{ {once}; command sleep 0.2; }}\n"
         found = self.run("sh", stdin=happens + DrainSlurm(phase, "", limit).render(), check=False)
         return found.returncode, found.stderr
 
@@ -214,11 +212,16 @@ END = "touch /var/tmp/end; while squeue -h -t R,CG | grep -q .; do command sleep
 #: slurmctld writes its state some seconds after a change.
 KILL = "until grep -qa gpuready /var/lib/slurm/slurmctld/node_state; do command sleep 0.1; done; "
 KILL += "systemctl kill -s KILL slurmctld"
+#: The step's limit for an answer.
+SOON = 'timeout() { shift 3; command timeout -k 1 1 "$@"; }'
 FAULTS = {
     "slurmctld killed, and back": Fault(f"{KILL}; systemctl start slurmctld; {END}"),
     "slurmctld killed": Fault(KILL, "systemctl start slurmctld", ("squeue gives no answer", STOPS), True),
     "slurmctld hangs": Fault(
-        "systemctl kill -s STOP slurmctld", "systemctl kill -s CONT slurmctld", ("squeue gives no answer", STOPS), True
+        f"systemctl kill -s STOP slurmctld; {SOON}",
+        "systemctl kill -s CONT slurmctld",
+        ("squeue gives no answer: no answer within 60 s; ", STOPS),
+        True,
     ),
     "munge ends": Fault("systemctl stop munge", "systemctl start munge", ("squeue gives no answer", STOPS), True),
     "slurmd killed": Fault(
@@ -236,7 +239,7 @@ FAULTS = {
 def test_what_happens_in_a_drain(node: Node, fault: Fault) -> None:
     """The job runs to its end, and the node is given back, or the step says so and the next run gives it back."""
     number = node.job()
-    code, said = node.drain("before", 4, fault.begins)
+    code, said = node.drain("before", 2, fault.begins)
     assert code == bool(fault.says) and all(word in said for word in fault.says), said
     node.sh(fault.ends)
     until(lambda: node.run("scontrol ping", check=False).stdout.count("UP"), 60)
