@@ -320,8 +320,10 @@ def test_a_job_runs_to_its_end_before_the_change(node: Node) -> None:
 @newest
 def test_a_node_that_somebody_else_drained_stays_so(node: Node) -> None:
     node.update("State=DRAIN", "Reason='bad fan'")
-    node.done(node.ask(restart="drained", drain="slurm"))
+    result = node.ask(restart="drained", drain="slurm")
+    node.done(result)
     assert (node.state(), node.reason()) == ({"IDLE", "DRAIN"}, "bad fan")
+    assert any(f"{node.name} stays IDLE+DRAIN, because " in note for note in result.host()["notes"]), result.explain()
 
 
 GRES = "/etc/slurm/gres.conf"
