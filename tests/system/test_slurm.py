@@ -239,7 +239,7 @@ FAULTS = {
 def test_what_happens_in_a_drain(node: Node, fault: Fault) -> None:
     """The job runs to its end, and the node is given back, or the step says so and the next run gives it back."""
     number = node.job()
-    code, said = node.drain("before", 2, fault.begins)
+    code, said = node.drain("before", 4, fault.begins)
     assert code == bool(fault.says) and all(word in said for word in fault.says), said
     node.sh(fault.ends)
     until(lambda: node.run("scontrol ping", check=False).stdout.count("UP"), 60)
