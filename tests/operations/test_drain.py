@@ -21,7 +21,11 @@ HEAD = """#!/bin/sh
 echo "$*" >>"$BOOK"
 [ ! -e "$BOOK.down" ] || exit 3
 case "$1" in
-  get) case "$5" in *managedFields*) printf '%s' "$OURS" ;; *) cat "$BOOK.cordoned" ;; esac; exit 0 ;;
+  get)
+    case "$5" in *managedFields*) ;; *) cat "$BOOK.cordoned"; exit 0 ;; esac
+    [ -z "$SAYS" ] || { echo "$SAYS" >&2; exit 1; }
+    printf '%s' "$OURS"
+    exit 0 ;;
   drain) ;;
   patch)
     echo true >"$BOOK.cordoned"
@@ -66,15 +70,20 @@ class Controller:
         self.cordoned.touch()
         self.note = ""
         monkeypatch.setenv("OURS", OURS)
+        monkeypatch.setenv("SAYS", "")
         monkeypatch.setattr(Kubectl, "look", 0.05)
 
     def drain(self, script: str, host: Host | None = None, **drain: Any) -> str:
+        command = Kubectl("n1", options({"kubectl": {}} | drain), away=True)
+        return self.runs(command, script, host)
+
+    def runs(self, command: Kubectl, script: str = "", host: Host | None = None) -> str:
+        """The trouble of this command."""
         kubectl = self.folder / "kubectl"
         kubectl.write_text(HEAD + script, "utf-8")
         kubectl.chmod(0o755)
         host = host or begun("n1")
         context(host).progress = lambda name, activity: self.progress.append(activity)
-        command = Kubectl("n1", options({"kubectl": {}} | drain), away=True)
         assert command.execute(None, host, None)
         self.note, self.drained = command.note, command.drained
         return command.trouble
@@ -244,10 +253,34 @@ def test_a_node_that_is_uncordoned_in_the_drain(controller: Controller, monkeypa
     assert controller.patches() == [AWAY, {**BACK, "spec": {}}] and not controller.note and not controller.drained
 
 
+GONE = 'Error from server (NotFound): nodes "n1" not found'
+
+
 def test_a_node_that_is_not_in_the_cluster_any_more(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OURS", "")
+    monkeypatch.setenv("SAYS", GONE)
     assert controller.drain("echo no >&2; exit 1") == "kubectl drain failed: no"
     assert controller.patches() == [AWAY] and "not in the cluster any more" in controller.note
+    assert not controller.drained
+
+
+@pytest.mark.parametrize(
+    ("says", "seen"),
+    [
+        pytest.param(GONE, False, id="another cluster, or another name"),
+        pytest.param(
+            "Error from server (NotFound): the server could not find the requested resource", True, id="proxy"
+        ),
+        pytest.param('Error from server (NotFound): nodes "n10" not found', True, id="another node"),
+    ],
+)
+def test_a_node_that_is_not_found_need_not_be_deleted(
+    controller: Controller, monkeypatch: pytest.MonkeyPatch, says: str, seen: bool
+) -> None:
+    """It may still be cordoned."""
+    monkeypatch.setenv("SAYS", says)
+    way_back = Kubectl("n1", options({"kubectl": {}}), away=False, drained=True, seen=seen)
+    assert controller.runs(way_back) == f"kubectl get failed: {says}"
+    assert controller.drained and not controller.note and not controller.patches()
 
 
 def test_a_node_that_cannot_be_given_back_is_said_to_be_drained(controller: Controller) -> None:

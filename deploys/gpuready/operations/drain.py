@@ -84,7 +84,8 @@ class Leaving:
 class Kubectl(PyinfraCommand):
     """Run kubectl on the controller. ``trouble``: what went wrong. ``note``: why the node is not back in service.
 
-    ``drained``: gpuready cordoned the node, or may have; in the beginning, that an earlier run did.
+    ``drained``: gpuready cordoned the node, or may have; in the beginning, that an earlier run did. ``seen``: in this
+    run, the node was in the cluster. If it is not there later, somebody deleted it.
 
     It has a session of its own, so Ctrl-C at the terminal does not reach it.
     """
@@ -94,10 +95,12 @@ class Kubectl(PyinfraCommand):
     #: Seconds within which kubectl must exit after the end of its output or of its time.
     patience: float = 10
 
-    def __init__(self, node: str, drain: DrainByKubectl, *, away: bool, drained: bool = False) -> None:
+    def __init__(
+        self, node: str, drain: DrainByKubectl, *, away: bool, drained: bool = False, seen: bool = False
+    ) -> None:
         super().__init__()
         self.node, self.options, self.limit = node, drain.kubectl, drain.timeout
-        self.away, self.drained, self.trouble, self.note = away, drained, "", ""
+        self.away, self.drained, self.seen, self.trouble, self.note = away, drained, seen, "", ""
 
     def execute(self, state: Any, host: Host, connector_arguments: Any) -> bool:
         """Called by pyinfra. Stores trouble for the operation."""
@@ -110,7 +113,7 @@ class Kubectl(PyinfraCommand):
 
     def _drain(self, host: Host) -> None:
         cordoned = self._get("{.spec.unschedulable}") == "true"
-        self.drained = True
+        self.drained = self.seen = True
         try:
             if not cordoned:
                 self._patch("drained", unschedulable=True)  # it may do so although its answer is lost
@@ -170,7 +173,12 @@ class Kubectl(PyinfraCommand):
 
     def _let_back(self) -> None:
         """Uncordon the node if the cordon is gpuready's: somebody may have let it back and cordoned it since."""
-        found = self._get(_OURS, "--ignore-not-found")
+        try:
+            found = self._get(_OURS)
+        except Pending as e:
+            if not self.seen or f'nodes "{self.node}" not found' not in str(e):
+                raise
+            found = ""
         _, mark, cordoned, fields = (found or "///").split("/", 3)
         # A node without managedFields, such as one from before Kubernetes 1.18, shows nobody's fields.
         ours = '"f:unschedulable"' in fields or (mark == "drained" and not fields)
@@ -190,8 +198,8 @@ class Kubectl(PyinfraCommand):
         patch = json.dumps({"metadata": {"annotations": {_MARK: mark}}, "spec": spec})
         self._call("patch", "node", self.node, f"--field-manager={_MARK}", "--type=merge", f"--patch={patch}")
 
-    def _get(self, path: str, *words: str) -> str:
-        return self._call("get", "node", self.node, "-o", f"jsonpath={path}", *words).strip()
+    def _get(self, path: str) -> str:
+        return self._call("get", "node", self.node, "-o", f"jsonpath={path}").strip()
 
     def _call(self, *words: str) -> str:
         said = f"kubectl {words[0]}"
@@ -322,7 +330,8 @@ def _run(host: Host, maintenance: Maintenance, phase: str) -> Commands:
 
 def _by_kubectl(host: Host, name: str, drain: DrainByKubectl, *, away: bool) -> Commands:
     """Mark the node before the cordon, and until it is uncordoned. The step that does it also takes the node's lock."""
-    kubectl = Kubectl(name, drain, away=away, drained=not away or DRAINED in node_state(host).files)
+    drained = not away or DRAINED in node_state(host).files
+    kubectl = Kubectl(name, drain, away=away, drained=drained, seen=context(host).drained)
     if away and (trouble := (yield from _step(host, "mark", Mark(f"in Kubernetes, as {name}")))):
         return trouble
     yield kubectl
