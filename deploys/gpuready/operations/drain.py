@@ -293,10 +293,11 @@ def end(host: Host, maintenance: Maintenance) -> Commands:
     return f"the node is still drained: {trouble}" if trouble else ""
 
 
-class Mark(Script, template="lib/drained"):
-    """Write on the node where gpuready drained it; an empty ``mark`` is removed."""
+class MarkKubernetes(Script, template="lib/drain-kubectl"):
+    """Write on the node that gpuready drains it in Kubernetes (phase before), or remove that (after)."""
 
-    mark: str
+    phase: str
+    node: str
 
 
 class DrainByCommand(Script, template="lib/drain"):
@@ -332,12 +333,12 @@ def _by_kubectl(host: Host, name: str, drain: DrainByKubectl, *, away: bool) -> 
     """Mark the node before the cordon, and until it is uncordoned. The step that does it also takes the node's lock."""
     drained = not away or DRAINED in node_state(host).files
     kubectl = Kubectl(name, drain, away=away, drained=drained, seen=context(host).drained)
-    if away and (trouble := (yield from _step(host, "mark", Mark(f"in Kubernetes, as {name}")))):
+    if away and (trouble := (yield from _step(host, "mark", MarkKubernetes("before", name)))):
         return trouble
     yield kubectl
     notes = context(host).notes
     notes += [kubectl.note] if kubectl.note else []
-    if not kubectl.drained and (left := (yield from _step(host, "unmark", Mark("")))):
+    if not kubectl.drained and (left := (yield from _step(host, "unmark", MarkKubernetes("after", name)))):
         notes.append(f"the node is no longer drained, but {DRAINED} is still there: {left}")
     return kubectl.trouble
 

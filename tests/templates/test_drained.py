@@ -1,0 +1,69 @@
+"""templates/lib/drained.sh.j2: the mark of a drained node. Each way to drain leaves the marks of the others alone."""
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpuready.base.step import Script
+from gpuready.gpu.node import DRAINED
+from gpuready.operations.drain import DrainByCommand, DrainSlurm, MarkKubernetes
+
+#: Slurm's node, as it was told to be; it has no jobs.
+SCONTROL = """#!/bin/sh
+case $* in
+  *State=DRAIN*) echo 'NodeName=n1 State=IDLE+DRAIN Reason=gpuready [root@now]' >"$SHOWN" ;;
+  *State=RESUME*) echo 'NodeName=n1 State=IDLE Reason=none' >"$SHOWN" ;;
+  show*) cat "$SHOWN" ;;
+esac
+"""
+Run = Callable[[Script], "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    for name, text in (("scontrol", SCONTROL), ("squeue", "#!/bin/sh\n")):
+        (tmp_path / name).write_text(text, "utf-8")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("SHOWN", str(tmp_path / "shown"))
+    (tmp_path / "shown").write_text("NodeName=n1 State=IDLE Reason=none\n", "utf-8")
+
+    def run(script: Script) -> "subprocess.CompletedProcess[str]":
+        text = script.render()
+        assert DRAINED in text
+        text = text.replace(DRAINED, str(tmp_path / "drained")).replace("\nPATH=", f"\nPATH={tmp_path}:")
+        return subprocess.run(["sh"], input=text, capture_output=True, text=True, cwd=tmp_path, check=False)
+
+    return run
+
+
+#: The text of a way's mark, and its step for each phase.
+WAYS: dict[str, Callable[[str], Script]] = {
+    "in Kubernetes, as n1": lambda phase: MarkKubernetes(phase, "n1"),
+    "in Slurm, as n1": lambda phase: DrainSlurm(phase, "n1"),
+    "by maintenance.drain.before": lambda phase: DrainByCommand(phase, f"echo {phase} >>told"),
+}
+
+
+@pytest.mark.fault("drained-another-way")
+@pytest.mark.parametrize("way", WAYS)
+def test_only_the_way_that_drained_a_node_removes_its_mark(way: str, run: Run, tmp_path: Path) -> None:
+    mark, shown = tmp_path / "drained", tmp_path / "shown"
+    for other in [*WAYS, "in Kubernetes, as n2"]:
+        if other == way:
+            continue
+        mark.write_text(f"{other}\n", "utf-8")
+        before = run(WAYS[way]("before"))
+        assert (before.returncode, before.stdout) == (1, "")
+        assert before.stderr == f"drained {other}, by an earlier run: bring it back first\n"
+        after = run(WAYS[way]("after"))
+        assert (after.returncode, after.stderr) == (0, "")
+        assert after.stdout == f"still drained {other}, by an earlier run: bring it back\n"
+        assert mark.read_text("utf-8") == f"{other}\n"
+    assert not (tmp_path / "told").exists() and "DRAIN" not in shown.read_text("utf-8")
+    mark.unlink()
+    for phase in ("before", "before", "after"):  # the second one goes on after a run that was killed
+        done = run(WAYS[way](phase))
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert mark.exists() == (phase == "before") and (not mark.exists() or mark.read_text("utf-8") == f"{way}\n")
