@@ -74,7 +74,7 @@ class Node:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.steps, self.at, self.clock = list[str](), dict[str, Callable[[], object]](), OPEN
-        self.marked, self.maintenance = False, dict[str, Any](MAINTENANCE)
+        self.marked, self.maintenance, self.down = False, dict[str, Any](MAINTENANCE), ""
         monkeypatch.setattr(window, "now", lambda: self.clock)
         monkeypatch.setattr(module, "_run", lambda host, name, script, patience=0: [])
         monkeypatch.setattr(module, "parse", lambda lines, pause=None: self._state())
@@ -92,7 +92,8 @@ class Node:
 
         def kubectl(command: Kubectl, *_: Any) -> bool:
             self._step("kubectl drain" if command.away else "kubectl uncordon")
-            command.drained = command.away
+            command.trouble = self.down
+            command.drained = command.drained if self.down else command.away
             return True
 
         monkeypatch.setattr(RebootCommand, "execute", rebooted)
@@ -210,6 +211,24 @@ def test_a_node_is_marked_as_long_as_it_is_cordoned(node: Node) -> None:
     node.maintenance = KUBECTL
     assert node.run(Restarting()) == {"restarting": ""}
     assert node.steps == [MARK, "kubectl drain", "restarting", "kubectl uncordon", UNMARK]
+
+
+@pytest.mark.fault("kubernetes-api-down")
+def test_a_node_that_could_not_be_uncordoned_keeps_its_mark(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when the run drains it again for another component."""
+    node.maintenance = KUBECTL
+    kubectl = Kubectl.execute
+
+    def execute(command: Kubectl, *given: Any) -> bool:
+        kubectl(command, *given)
+        if not node.down:  # the first drain cordons the node, and then nothing answers
+            node.down = command.trouble = "no answer"
+        return True
+
+    monkeypatch.setattr(Kubectl, "execute", execute)
+    pending = "until drained: no answer"
+    assert node.run(Restarting(), Rebooting()) == {"restarting": pending, "rebooting": pending}
+    assert node.steps == [MARK, "kubectl drain"] * 2
 
 
 @pytest.mark.fault("controller-killed")

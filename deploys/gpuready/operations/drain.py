@@ -331,15 +331,16 @@ def _run(host: Host, maintenance: Maintenance, phase: str) -> Commands:
 
 def _by_kubectl(host: Host, name: str, drain: DrainByKubectl, *, away: bool) -> Commands:
     """Mark the node before the cordon, and until it is uncordoned. The step that does it also takes the node's lock."""
-    drained = not away or DRAINED in node_state(host).files
-    kubectl = Kubectl(name, drain, away=away, drained=drained, seen=context(host).drained)
+    node = context(host)
+    drained = not away or node.cordoned or DRAINED in node_state(host).files
+    kubectl = Kubectl(name, drain, away=away, drained=drained, seen=node.drained)
     if away and (trouble := (yield from _step(host, "mark", MarkKubernetes("before", name)))):
         return trouble
     yield kubectl
-    notes = context(host).notes
-    notes += [kubectl.note] if kubectl.note else []
+    node.cordoned = kubectl.drained
+    node.notes += [kubectl.note] if kubectl.note else []
     if not kubectl.drained and (left := (yield from _step(host, "unmark", MarkKubernetes("after", name)))):
-        notes.append(f"the node is no longer drained, but {DRAINED} is still there: {left}")
+        node.notes.append(f"the node is no longer drained, but {DRAINED} is still there: {left}")
     return kubectl.trouble
 
 
