@@ -8,11 +8,14 @@ import os
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from pyinfra.api.host import Host
 
+from gpuready.base.errors import LockedError
 from gpuready.model.spec import DrainByKubectl, NodeSpec
+from gpuready.operations import lock
 from gpuready.operations.context import context
 from gpuready.operations.drain import Kubectl, Leaving
 from tests.operations.begun import begun
@@ -84,6 +87,7 @@ class Controller:
         kubectl.chmod(0o755)
         host = host or begun("n1")
         context(host).progress = lambda name, activity: self.progress.append(activity)
+        context(host).lock = context(host).lock or Mock()
         assert command.execute(None, host, None)
         self.note, self.drained = command.note, command.drained
         return command.trouble
@@ -287,6 +291,21 @@ def test_a_node_that_cannot_be_given_back_is_said_to_be_drained(controller: Cont
     trouble = controller.drain('touch "$BOOK.down"; echo no >&2; exit 1')
     assert trouble == "kubectl drain failed: no; the node is still drained: kubectl get failed: exit 3"
     assert controller.drained
+
+
+@pytest.mark.parametrize("away", [True, False], ids=["drain", "uncordon"])
+def test_without_the_lock_of_the_node_kubectl_does_not_run(
+    controller: Controller, monkeypatch: pytest.MonkeyPatch, away: bool
+) -> None:
+    """The cordon may be that of the run that has it."""
+
+    def held(host: Host) -> None:
+        raise LockedError("another gpuready run is changing this node")
+
+    monkeypatch.setattr(lock, "hold", held)
+    command = Kubectl("n1", options({"kubectl": {}}), away=away, drained=True)
+    assert controller.runs(command, DONE) == "another gpuready run is changing this node"
+    assert controller.drained and not (controller.folder / "book").exists()
 
 
 def test_no_kubectl(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from gpuready.base.step import Script, Step
 from gpuready.gpu.node import DRAINED
 from gpuready.model.spec import DrainByKubectl, DrainCommands, Maintenance
 from gpuready.model.spec import Kubectl as KubectlOptions
+from gpuready.operations import lock
 from gpuready.operations.context import context
 from gpuready.operations.node_state import node_state
 from gpuready.operations.step import Pending, StepCommand, last_line, show
@@ -103,11 +104,15 @@ class Kubectl(PyinfraCommand):
         self.away, self.drained, self.seen, self.trouble, self.note = away, drained, seen, "", ""
 
     def execute(self, state: Any, host: Host, connector_arguments: Any) -> bool:
-        """Called by pyinfra. Stores trouble for the operation."""
+        """Called by pyinfra. Stores trouble for the operation.
+
+        It needs the node's lock: the cordon may be that of another run, which changes the node.
+        """
         show(host, "kubectl drain" if self.away else "kubectl uncordon")
         try:
+            lock.hold(host)
             self._drain(host) if self.away else self._let_back()
-        except Pending as e:
+        except (GpureadyError, Pending) as e:
             self.trouble = str(e)
         return True
 
@@ -330,7 +335,7 @@ def _run(host: Host, maintenance: Maintenance, phase: str) -> Commands:
 
 
 def _by_kubectl(host: Host, name: str, drain: DrainByKubectl, *, away: bool) -> Commands:
-    """Mark the node before the cordon, and until it is uncordoned. The step that does it also takes the node's lock."""
+    """Mark the node before the cordon, and until it is uncordoned."""
     node = context(host)
     drained = not away or node.cordoned or DRAINED in node_state(host).files
     kubectl = Kubectl(name, drain, away=away, drained=drained, seen=node.drained)
