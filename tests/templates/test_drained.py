@@ -67,3 +67,11 @@ def test_only_the_way_that_drained_a_node_removes_its_mark(way: str, run: Run, t
         done = run(WAYS[way](phase))
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
         assert mark.exists() == (phase == "before") and (not mark.exists() or mark.read_text("utf-8") == f"{way}\n")
+
+
+@pytest.mark.fault("slurm-out-of-service")
+def test_slurm_need_not_have_a_reason_for_the_state_of_a_node(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "shown").write_text("NodeName=n1 State=DOWN Comment=none\n", "utf-8")
+    done = run(DrainSlurm("after", "n1"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "Slurm's n1 stays DOWN, because gpuready did not set that state: see sinfo -R\n"
