@@ -1,8 +1,9 @@
 """Drain a node before a disruption and resume it afterwards, even if the disruption failed.
 
 Slurm and the user's own commands run on the node. kubectl runs on the controller, with the user and kubeconfig of
-gpuready. A drain is gpuready's by Slurm's reason, or by the manager of the node's field in Kubernetes: the next run
-continues one that was interrupted, and a node that somebody else drained stays drained.
+gpuready. A drain is gpuready's by Slurm's reason, or in Kubernetes by the manager of the node's field or, without
+managers, by the annotation: the next run continues one that was interrupted, and a node that somebody else drained
+stays drained.
 Sources: scontrol(1), squeue(1), ``kubectl drain --help``, pkg/drain/drain.go of kubernetes/kubectl (its output),
 Kubernetes' documentation of managedFields.
 """
