@@ -14,10 +14,14 @@ import pytest
 from pyinfra.api.host import Host
 
 from gpuready.base.errors import LockedError
+from gpuready.base.step import Reply
+from gpuready.gpu.node import DRAINED
 from gpuready.model.spec import DrainByKubectl, NodeSpec
-from gpuready.operations import lock
+from gpuready.model.state import File, NodeState
+from gpuready.operations import drain, lock
 from gpuready.operations.context import context
-from gpuready.operations.drain import Kubectl, Leaving
+from gpuready.operations.drain import Kubectl, Leaving, begin
+from gpuready.operations.step import StepCommand
 from tests.operations.begun import begun
 
 HEAD = """#!/bin/sh
@@ -317,3 +321,61 @@ def test_a_cordon_whose_answer_is_lost_is_taken_back(controller: Controller) -> 
     (controller.folder / "book.lost").touch()
     assert "unexpected EOF" in controller.drain(PODS + DONE)
     assert controller.patches() == [AWAY, BACK] and not controller.calls("drain")
+
+
+DOWN, REFUSED = "kubectl get failed: exit 3", "kubectl drain failed: no"
+FAILS = "echo no >&2; exit 1"
+BUSY = "another gpuready run is changing this node"
+MARK, UNMARK = "drain-mark", "drain-unmark"
+
+
+@pytest.mark.fault("kubernetes-api-down")
+@pytest.mark.parametrize(
+    ("script", "down", "marked", "locked", "trouble", "steps"),
+    [
+        pytest.param(DONE, False, False, False, "", [MARK], id="drained"),
+        pytest.param(DONE, False, False, True, BUSY, [MARK], id="locked"),
+        pytest.param(DONE, True, False, False, DOWN, [MARK, UNMARK], id="down before the cordon"),
+        pytest.param(DONE, True, True, False, DOWN, [MARK], id="down, and an earlier run drained it"),
+        pytest.param(FAILS, False, True, False, REFUSED, [MARK, UNMARK], id="refused"),
+        pytest.param(
+            f'touch "$BOOK.down"; {FAILS}',
+            False,
+            False,
+            False,
+            f"{REFUSED}; the node is still drained: {DOWN}",
+            [MARK],
+            id="refused, and then down",
+        ),
+    ],
+)
+def test_a_mark_stays_as_long_as_the_node_may_be_drained(
+    controller: Controller,
+    monkeypatch: pytest.MonkeyPatch,
+    script: str,
+    down: bool,
+    marked: bool,
+    locked: bool,
+    trouble: str,
+    steps: list[str],
+) -> None:
+    host, taken = begun("n1"), list[str]()
+    mark = File(text="in Kubernetes, as n1\n", mode=0o644, uid=0, gid=0, mtime=0)
+    monkeypatch.setattr(drain, "node_state", lambda host: NodeState(files={DRAINED: mark} if marked else {}))
+    if down:
+        (controller.folder / "book.down").touch()
+    commands = begin(host, NodeSpec.model_validate({"maintenance": {"drain": "kubectl"}}).maintenance)
+    with pytest.raises(StopIteration) as end:
+        while True:
+            command = next(commands)
+            if isinstance(command, Kubectl):
+                controller.runs(command, script, host)
+            elif isinstance(command, StepCommand):
+                taken.append(command.step.name)
+                command.reply = None if locked else Reply(0, "a note\n")
+                command.error = LockedError(BUSY) if locked else None
+    assert (end.value.value, taken) == (f"until drained: {trouble}" if trouble else "", steps)
+    assert context(host).drained is not bool(trouble)
+    assert (controller.folder / "book").exists() is not locked
+    notes = [] if locked else ["a note"] * len(steps)
+    assert context(host).notes == [call.args[0] for call in host.log_styled.call_args_list] == notes

@@ -29,7 +29,9 @@ from gpuready.model.spec import Kubectl as KubectlOptions
 from gpuready.operations import lock
 from gpuready.operations.context import context
 from gpuready.operations.node_state import node_state
-from gpuready.operations.step import Pending, StepCommand, last_line, show
+from gpuready.operations.step import Pending, StepCommand, show
+from gpuready.result.mask import mask_text
+from gpuready.result.text import printable
 
 #: Seconds that work may take to leave the node.
 LIMIT = 1800
@@ -344,15 +346,23 @@ def _by_kubectl(host: Host, name: str, drain: DrainByKubectl, *, away: bool) -> 
         return trouble
     yield kubectl
     node.cordoned = kubectl.drained
-    node.notes += [kubectl.note] if kubectl.note else []
+    if kubectl.note:
+        _note(host, kubectl.note)
     if not kubectl.drained and (left := (yield from _step(host, "unmark", MarkKubernetes("after", name)))):
-        node.notes.append(f"the node is no longer drained, but {DRAINED} is still there: {left}")
+        _note(host, f"the node is no longer drained, but {DRAINED} is still there: {left}")
     return kubectl.trouble
 
 
 def _step(host: Host, name: str, script: Script, timeout: int = 60) -> Commands:
     command = StepCommand(Step(f"drain-{name}", script, timeout=timeout, summary=f"drain: {name}"))
     yield command
-    if command.reply is not None and command.reply.out.strip():
-        context(host).notes.append(last_line(command.reply.out))
+    out = command.reply.out if command.reply is not None else ""
+    for line in filter(None, map(brief, out.splitlines())):
+        _note(host, line)
     return str(command.error) if command.error is not None else ""
+
+
+def _note(host: Host, text: str) -> None:
+    """Tell the user, also one of plain pyinfra."""
+    context(host).notes.append(text)
+    host.log_styled(printable(mask_text(text)), fg="yellow")
