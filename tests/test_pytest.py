@@ -54,8 +54,13 @@ def test_the_cases_are_those_of_the_junit_report(workers: str, place: Path) -> N
     assert ("gpu01", "driver.floor", "passed") in wanted and " 1 warning" in done.stdout
     assert re.search(r"PytestWarning: \S+ has known security faults", done.stdout)
     # Summary, fix and evidence of a failure, each once.
-    text = done.stdout.partition(" gpuready::gpu01::gpu.count ")[2].partition("\n____")[0].splitlines()[-3:]
+    text = done.stdout.partition(" gpu01: gpu.count ")[2].partition("\n____")[0].splitlines()[-3:]
     assert [line[:16] for line in text] == ["1 of 8 GPUs seen", "look for XID 79 ", "00000000:00:06.0"]
+
+
+def test_each_line_names_host_and_check(place: Path) -> None:
+    lines = of_inventory(place, "-m", "gpuready", "-k", "gpu01 and docker.config", "-v").stdout.splitlines()
+    assert [line.split()[0] for line in lines if "%]" in line] == ["gpuready::gpu01::docker.config"]
 
 
 def test_options_choose_among_the_checks_and_other_tests(place: Path) -> None:

@@ -116,4 +116,5 @@ class _Item(pytest.Item):
         return str(excinfo.value) if isinstance(excinfo.value, _Wrong) else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Any, None, str]:
-        return self.path, None, self.nodeid
+        assert self.parent is not None
+        return self.path, None, f"{self.parent.name}: {self.name}"  # as the end of its nodeid, -v would change the dots

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuready.compat.published import not_published
 from tests.command import VALIDATOR, Exits, gpuready, write_hosts
 from tests.lab import scale
 
@@ -97,6 +98,7 @@ def test_a_branch_whose_releases_differ(exits: Exits) -> None:
         ("nvcr.io/nvidia/pytorch:25.08-py3", "580.65.06", "NATIVE"),
         ("nvcr.io/nvidia/pytorch:25.10-py3", "535", "FORWARD?"),
         ("nvcr.io/nvidia/pytorch:25.07-py3", "575.57.08", "NATIVE?"),
+        ("nvcr.io/nvidia/pytorch:22.12-py3", "525.60.13", "NATIVE?"),
         ("pytorch/pytorch:2.8.0-cuda12.8-cudnn9-runtime", "535", "MINOR"),
         ("docker.io/pytorch/pytorch:2.8.0-cuda12.8-cudnn9-devel", "535", "FORWARD"),
         ("nvidia/cuda:13.0.1-cudnn-devel-ubuntu24.04", "580.82.07", "NATIVE"),
@@ -110,7 +112,26 @@ def test_a_published_image_by_its_name(image: str, driver: str, word: str, exits
     told = exits(code, "compat", "--driver", driver, "--gpu", "NVIDIA A10", "--image", image).out
     assert told.startswith(f"{word}  ")
     assert "the image itself was not read" in told
-    assert ("according to one source only" in told) == (image == "nvcr.io/nvidia/pytorch:25.07-py3")
+    assert ("according to one source only" in told) == (image.endswith((":25.07-py3", ":22.12-py3")))
+
+
+def test_the_answer_says_why_neighbouring_releases_differ(exits: Exits) -> None:
+    """Of each CUDA, NVIDIA lists the driver branches on which its libcuda works: 470 until 12.8."""
+    asked = ("compat", "--driver", "470", "--gpu", "NVIDIA A10", "--image")
+    for release in ("23.08", "24.05", "24.07", "25.03"):
+        told = exits(0, *asked, f"nvcr.io/nvidia/pytorch:{release}-py3").out
+        assert told.startswith("FORWARD?") and "(the images of its release list driver branch 470)" in told
+    told = exits(3, *asked, "nvcr.io/nvidia/pytorch:25.04-py3").out
+    assert told.startswith("NEEDS_DRIVER") and "own libcuda 575.51.03 does not support driver branch 470, by" in told
+    told = exits(3, *asked[:4], "GeForce RTX 3090", "--image", "nvcr.io/nvidia/pytorch:25.03-py3").out
+    assert "own libcuda 570.26 is only for data-center GPUs" in told
+
+
+def test_a_tag_that_is_older_than_the_table() -> None:
+    """The message of a name that neither engine nor table has: tests/compat/test_registry.py has the rest of it."""
+    what = "not in the table of published images"
+    assert not_published("nvcr.io/nvidia/pytorch:21.02-py3") == f"{what}, which has its releases 22.10 to 26.08"
+    assert not_published("example.com/app:1") == what
 
 
 def test_for_ci(exits: Exits) -> None:

@@ -23,7 +23,7 @@ from rich.live import Live
 from gpuready.cli.output import Target, deliver, use_color
 from gpuready.cli.progress import HEARTBEAT, Plain, Terminal
 from gpuready.result.model import CheckResult
-from tests.report.test_report_runs import LDCACHE, NO_RUNTIME, UNSEEN, host, sample
+from tests.report.test_report_runs import LDCACHE, NO_ROUTE, NO_RUNTIME, UNSEEN, host, sample
 
 
 def test_plain_progress_is_a_line_a_change_and_a_heartbeat() -> None:
@@ -69,8 +69,19 @@ def test_progress_does_not_call_a_host_ok_whose_checks_fail(
 ) -> None:
     ended = host("gpu01", outcome, checks=checks)
     terminal = Terminal(None, ["gpu01", "gpu02"])  # type: ignore[arg-type]
-    terminal.report("gpu01", ended.word)
-    assert ended.word == word and terminal.lines() == [f"1 {state}, 1 waiting; 2 hosts"]
+    terminal.report("gpu01", ended.word("verify"))
+    assert ended.word("verify") == word and terminal.lines() == [f"1 {state}, 1 waiting; 2 hosts"]
+
+
+@pytest.mark.parametrize("verb", ["record", "compat", "fabric"])
+def test_progress_gives_no_verdict_for_a_verb_that_judges_later(verb: str) -> None:
+    """``launch hosts`` and nccl read as record does: a host that was read may still get no settings."""
+    terminal = Terminal(None, ["gpu01", "gpu02"])  # type: ignore[arg-type]
+    for outcome in ("ok", "would_change", "failed"):
+        terminal.report("gpu01", host("gpu01", outcome, checks=(NO_RUNTIME,)).word(verb))
+        assert terminal.lines() == ["1 done, 1 waiting; 2 hosts"]
+    gone = host("gpu01", "unreachable", error=NO_ROUTE)
+    assert gone.word(verb) == "unreachable"
 
 
 def test_a_log_line_stays_above_the_live_ones() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from gpuready.base.errors import BugError, ConvergeError, UnreachableError
 from gpuready.base.fields import BATCH
-from gpuready.contract.rollout import MAX_FAIL, NO_SHARE, WHOLE, Batch, Member, Rollout, Share, batches
+from gpuready.contract.rollout import MAX_FAIL, NO_SHARE, WHOLE, Batch, Member, Rollout, Share, batches, reasons
 from gpuready.result.exitcode import exit_code
 from gpuready.result.human import human
 from gpuready.result.model import HostResult
@@ -183,6 +183,25 @@ def test_batches_are_shown_where_there_are_several() -> None:
     assert "affects: trainer (nvcr.io/nvidia/pytorch:26.01-py3)" in shown
     whole.batches = [tuple(m.name for m in whole.hosts)]
     assert "batches" not in human(whole, 0)
+
+
+@pytest.mark.parametrize(
+    ("members", "given", "said"),
+    [
+        (hosts(3), "", ["the change may disturb running work, so one host goes first"]),
+        (hosts(3), "2", ["--batch 2"]),
+        (hosts(2, sizes="1") + hosts(2, 3, spread=("rack", "a")), "",
+         ["maintenance.batch 1", "the change may disturb", "maintenance.spread_by: never two hosts of one rack"]),
+        (hosts(2, sizes="1", disturbed=False), "", []),
+        (hosts(2, disturbed=False, spread=("rack", "a")), "5%", ["--batch 5%", "maintenance.spread_by: never two"]),
+    ],
+)  # fmt: skip
+def test_the_reasons_of_batches(members: list[Member], given: str, said: list[str]) -> None:
+    found = reasons(members, given)
+    assert len(found) == len(said) and all(map(str.startswith, found, said)), found
+    whole = run("plan", *(host(m.name, "would_change", component(TOOLKIT)) for m in members))
+    whole.batches, whole.why_batches = [(m.name,) for m in members], found
+    assert ("  why:     " in human(whole, 0)) == bool(said)
 
 
 # --- shards of one run, at the same time

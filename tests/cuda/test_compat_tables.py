@@ -256,16 +256,24 @@ def test_what_a_toolkit_does_by_itself(toolkit: str, stack: str) -> None:
 
 
 def test_a_published_image_has_a_known_cuda() -> None:
-    for year, month in itertools.product(range(24, 27), range(1, 13)):
+    for year, month in itertools.product(range(22, 27), range(1, 13)):
         found = tables.published(f"nvcr.io/nvidia/pytorch:{year}.{month:02}-py3")
         assert found is None or (found.cuda in tables.known_cuda() and found.libcuda == "own")
-    assert tables.published("nvcr.io/nvidia/pytorch:24.04-py3") is not None
+    assert tables.published_releases("nvcr.io/nvidia/pytorch:22.04-py3") == ("22.10", "26.08")
+    assert tables.published_releases("pytorch/pytorch:latest") == ("", "")
+
+
+def test_newer_releases_of_a_published_image_never_have_an_older_cuda() -> None:
+    names = [f"{year}.{month:02}" for year in range(22, 27) for month in range(1, 13)]
+    found = [tables.published(f"nvcr.io/nvidia/pytorch:{name}-py3") for name in names]
+    known = [each.cuda for each in found if each is not None]
+    assert known == sorted(known) and len(known) == names.index("26.08") - names.index("22.10") + 1
 
 
 @pytest.mark.parametrize(
     "reference",
     [
-        "nvcr.io/nvidia/pytorch:23.01-py3",
+        "nvcr.io/nvidia/pytorch:22.09-py3",
         "nvcr.io/nvidia/pytorch:25.08-py3-igpu",
         "example.com/nvidia/cuda:12.4.1-base",
         "pytorch/pytorch:latest",

@@ -163,7 +163,7 @@ def test_each_host_needs_its_own_proof(log: str, status: str, proof: str) -> Non
 
 def said(path: Path, others: str = "") -> str:
     """What the script says on this machine, with the programs of a folder alone for mpirun and nccl-tests."""
-    for name in ("ssh", "sh", "bash", "id", "awk", "xargs", "timeout", "sleep"):
+    for name in ("ssh", "sh", "bash", "id", "awk", "tr", "xargs", "timeout", "sleep"):
         if not (path / name).exists():
             (path / name).symlink_to(f"/usr/bin/{name}")
     command = mpirun.role(two(), 5).command
@@ -255,6 +255,23 @@ def test_of_nccls_log_each_hosts_network_is_kept_once(tmp_path: Path) -> None:
     assert kept[0] == lines[0] and kept.count("n1: an error") == 64 and len(kept) == 1 + 64 + 8 * 3
     tails = ("NET/Socket : Using [0]x:1", "Using network Socket", "via NET/Socket")
     assert [line for line in kept if line.startswith("n7:")] == [f"n7:56:56 [0] NCCL INFO {tail}" for tail in tails]
+
+
+def test_what_nccl_tests_and_open_mpi_4_1_printed_on_two_h200(tmp_path: Path) -> None:
+    """Two namespaces of one machine with a GPU each. Rank 0 begins with a NUL; both hosts call themselves vm."""
+    text = "\n".join(("collective: all_reduce", *filtered(tmp_path, recorded("mpirun-h200")), ""))
+    answer, limits = Answer(0, text), Thresholds(collective=2)
+    ends = [replace(each, end=replace(each.end, device="eth0", port=0)) for each in two()]
+    outcome = mpirun.judged(ends, answer, limits)
+    assert [(row.size >> 20, row.busbw) for row in outcome.measured] == [
+        (1, 1.6521),
+        (4, 2.6338),
+        (16, 2.4634),
+        (64, 2.7779),
+    ]
+    found = findings(ends, [answer] * 2, outcome, None, mpirun.proof)
+    assert [each.status for each in found] == ["pass", "pass"], found
+    assert [each.proof for each in found] == [f"{each.end}: NCCL's log shows Socket" for each in ends]
 
 
 SPLIT = "     524288  131072  float  sum  -1     300.1    1.75    3.39      0     210.0    2.50    4.84      0"

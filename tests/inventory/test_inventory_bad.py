@@ -77,6 +77,15 @@ SPECS = [
     spec("maintenance: {spread_by: rack}", -2, "host n1 has no plain value for the variable rack", "rack: NAME for ev"),
 ]
 
+
+def test_hosts_without_a_value_of_spread_by_are_one_error(tmp_path: Path) -> None:
+    source = write_hosts(tmp_path, "all: {hosts: {'gpu[01:60]': {gpuready: {maintenance: {spread_by: rack}}}}}\n")
+    with pytest.raises(SpecErrors) as caught:
+        load([source])
+    (line,) = str(caught.value).splitlines()
+    assert "60 hosts have no plain value for the variable rack (gpu01, gpu02, " in line and " and 48 more)" in line
+
+
 COMMANDS = ["/a;reboot", "/a`id`", "/a|b", "/a&", "/$(id)"]
 VALUES = {
     "hardware: {gpus: VALUE}": (["8", 0, True, 1.5], "allowed: auto | none | a number from 1"),

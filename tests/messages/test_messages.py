@@ -305,9 +305,13 @@ def test_several_causes_are_listed_in_their_order() -> None:
     text = (
         "[12.1] NVRM: API mismatch: the client has the version 570.1, but\n[12.1] NVRM: this kernel module has 560.2\n"
         "docker: Error response from daemon: unknown or invalid runtime name: nvidia.\n"
-        "node1:1:2 [0] NCCL INFO NET/IB : No device found.\n"
+        "E0000 modprobe: ERROR: could not insert 'nvidia_peermem': Invalid argument\n"
     )
-    assert [title.split(":")[0] for title in titles(text)] == ["NVRM", "unknown or invalid runtime name", "NET/IB "]
+    assert [title.split(":")[0] for title in titles(text)] == [
+        "NVRM",
+        "unknown or invalid runtime name",
+        "could not insert 'nvidia_peermem'",
+    ]
 
 
 def test_a_line_that_was_wrapped_in_a_word_is_found() -> None:

@@ -88,7 +88,7 @@ def test_recorded_linker() -> None:
 def test_recorded_rest() -> None:
     state = h200()
     assert (state.os.id, state.os.id_like, state.os.version_id) == ("ubuntu", ("debian",), "24.04")
-    assert (state.os.codename, state.os.name) == ("noble", "Ubuntu 24.04.3 LTS")
+    assert state.os.name == "Ubuntu 24.04.3 LTS"
     assert (state.clock, state.uptime, state.memlock) == (1795223688, 1234, "unlimited")
     assert state.have == ("apt-get", "gpg", "nvidia-smi")
     assert state.files["/etc/ld.so.conf.d/nvidia.conf"].text == "/usr/local/cuda/lib64\n"
@@ -157,10 +157,8 @@ ActiveState=active
 SubState=running
 UnitFileState=enabled
 MainPID=1234
-InvocationID=0123456789abcdef0123456789abcdef
 NeedDaemonReload=yes
 FragmentPath=/usr/lib/systemd/system/docker.service
-DropInPaths=/etc/systemd/system/docker.service.d/a.conf /etc/systemd/system/docker.service.d/b.conf
 ExecStart={ path=/usr/sbin/dockerd ; argv[]=/usr/sbin/dockerd -H fd:// $DOCKER_OPTS ; ignore_errors=no ; start_time=[Fri 2026-11-20 10:00:00 UTC] ; stop_time=[n/a] ; pid=1234 ; code=(null) ; status=0/0 }
 ActiveEnterTimestampMonotonic=10000000
 LimitMEMLOCK=8388608
@@ -189,21 +187,18 @@ ConsistsOf=a.service b.service
 
 
 def test_units() -> None:
-    state = parse(lines(outs={"units": UNITS, "system": "SystemState=degraded\nVersion=257 (257.7-1)\n"}))
+    state = parse(lines(outs={"units": UNITS}))
     assert isinstance(state.units, dict)
     assert list(state.units) == ["docker.service", "docker.socket", "containerd.service"]
     docker = state.units["docker.service"]
     assert (docker.load, docker.active, docker.enabled, docker.main_pid) == ("loaded", "active", "enabled", 1234)
-    assert docker.invocation == "0123456789abcdef0123456789abcdef"
     assert docker.need_daemon_reload
     assert docker.exec_start == ("/usr/sbin/dockerd", "-H", "fd://", "$DOCKER_OPTS")
-    assert [p.rpartition("/")[2] for p in docker.drop_ins] == ["a.conf", "b.conf"]
     assert (docker.started_us, docker.limit_memlock) == (10_000_000, "8388608")
     assert (state.units["docker.socket"].main_pid, state.units["docker.socket"].need_daemon_reload) == (0, False)
     containerd = state.units["containerd.service"]
     assert (containerd.load, containerd.kill_mode) == ("masked", "process")
     assert containerd.takes_along == ("docker.service", "a.service", "b.service")
-    assert state.system_state == "degraded"
 
 
 def test_files_that_are_younger_than_containerds_start_are_named_once() -> None:
@@ -230,7 +225,6 @@ def test_units_without_systemd_and_with_a_bus_that_is_gone() -> None:
     assert parse(lines()).units == {}
     failed = parse(lines(failed={"units": (1, "Failed to connect to bus: No such file or directory\n")}))
     assert failed.units == Unknown(unknown="units: exit 1: Failed to connect to bus: No such file or directory")
-    assert failed.system_state == ""
 
 
 # --- dpkg-query -----------------------------------------------------------------------------------------------
@@ -290,7 +284,7 @@ def test_docker_20_10() -> None:
     assert docker.runtimes["runc"] == "runc"
     assert (docker.default_runtime, docker.live_restore, docker.swarm) == ("nvidia", False, True)
     assert (docker.cgroup_driver, docker.rootless, docker.cdi_spec_dirs) == ("cgroupfs", False, ())
-    assert (docker.root_dir, docker.images, docker.containers) == ("/var/lib/docker", 12, ())
+    assert (docker.images, docker.containers) == (12, ())
 
 
 def test_docker_26_1() -> None:
@@ -394,7 +388,6 @@ def test_marks_reboot_and_the_rest_of_the_values() -> None:
     )
     assert (state.init, state.systemd, state.reboot_required) == ("systemd", True, True)
     assert state.marks == ("docker_snap", "k3s", "nvidia_installer")
-    assert state.driver.installer_log
     assert state.dockerd_command == ("/usr/bin/dockerd", "-H", "fd://", "--label=a=b")
     assert (state.cmdline, state.boot_id, state.ib_netns_mode) == ("quiet splash", "abc-1", "Y")
 
@@ -658,7 +651,7 @@ def test_mutated_bytes_of_a_real_answer(changes: list[tuple[int, int]]) -> None:
 
 
 _NAMES = ["values", "proc", "pci", "rdma", "libs", "mounts"]
-_RUNS = ["docker", "units", "system", "dpkg", "rpm", "versions", "ldcache", "loader", "smi", "modules", "containerd"]
+_RUNS = ["docker", "units", "dpkg", "rpm", "versions", "ldcache", "loader", "smi", "modules", "containerd"]
 _TEXT = st.text(st.characters(exclude_categories=[]), max_size=80) | st.sampled_from(
     [UNITS, DPKG, docker_info("info-20.10"), docker_info("info-26.1"), recorded("ldconfig-p-cuda-nvidia.txt")[:2000]]
 )

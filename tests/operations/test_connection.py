@@ -37,7 +37,11 @@ def test_a_relative_known_hosts_is_named_with_its_folder(tmp_path: Path, monkeyp
         return explain(entry(value), HostKeyRefused("gpu01", Judgement(status))).remedy
 
     monkeypatch.chdir(tmp_path)
-    assert entry("known_hosts").notes == (f"known_hosts comes from the inventory: {tmp_path}/known_hosts",)
+    note = "known_hosts comes from the inventory"
+    assert entry("known_hosts").notes == (f"{note}, but is not there: {tmp_path}/known_hosts",)
+    (tmp_path / "known_hosts").touch()
+    assert entry("known_hosts").notes == (f"{note}: {tmp_path}/known_hosts",)
+    assert entry("/dev/null").notes == (f"{note}, but is not there: /dev/null",)
     assert f"shows and stores it in {tmp_path}/known_hosts (run it in {tmp_path});" in fix("known_hosts", Status.new)
     assert f"(or ssh-keygen -R 'gpu01' -f {tmp_path}/known_hosts)" in fix("known_hosts", Status.changed)
     assert "shows and stores it in /etc/known;" in fix("/etc/known", Status.new)

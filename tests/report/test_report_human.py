@@ -27,6 +27,7 @@ from tests.report.test_report_runs import (
     DOCKER,
     NO_ROUTE,
     NO_RUNTIME,
+    SAME,
     STUB,
     TOOLKIT,
     UNSEEN,
@@ -275,6 +276,27 @@ def test_clean_keeps_what_people_write() -> None:
     assert printable("Zürich → 日本\tx") == "Zürich → 日本    x"
 
 
+def test_errors_that_differ_only_in_the_host_are_one_and_name_the_first() -> None:
+    names = [f"gpu{n:02}" for n in range(1, 41)]
+    made = run("plan", *(
+        host(name, "unreachable", error=UnreachableError(f"the host key of {name} is not known", remedy=f"ssh {name}"))
+        for name in names
+    ))  # fmt: skip
+    told = human(made, 4)
+    assert "UNREACHABLE  gpu[01-40]: the host key of gpu01 is not known (39 more hosts alike)\n" in told
+    assert told.count("is not known") == 1 and "  fix:     ssh HOST\n" in told
+
+
+def test_the_usual_known_hosts_of_an_inventory_is_named_with_v() -> None:
+    made = run("plan", host("gpu01", "ok", component(SAME)))
+    made.hosts[0].notes += ["known_hosts comes from the inventory: /known_hosts"]
+    assert "known_hosts" not in human(made, 0)
+    made.verbose = True
+    assert "note:    gpu01: known_hosts comes from the inventory: /known_hosts\n" in human(made, 0)
+    made.verbose, made.hosts[0].notes = False, ["known_hosts comes from the inventory, but is not there: /none"]
+    assert "but is not there: /none\n" in human(made, 0)
+
+
 def test_an_error_names_its_host_once_and_the_inventory_of_the_run() -> None:
     refused = UnreachableError("n1: connection refused", remedy="gpuready trust -i INVENTORY shows it")
     text = human(run("plan", host("n1", "unreachable", error=refused)), 4)
@@ -311,7 +333,7 @@ def test_the_report_of_500_hosts_ends_in_a_summary_that_fits_a_screen() -> None:
     text = "\n".join(screen)
     assert sum("no route to host" in line for line in lines[:start]) == 1, "told once, for all 50"
     assert "   50  UNREACHABLE  no route to host  gpu" in text
-    assert "   50  FAILED  docker: *: dockerd did not answer" in text
+    assert "   50  FAILED  docker: HOST: dockerd did not answer" in text
     assert "  300  changed  docker  gpu" in text
     assert "   50  pending  until idle: web" in text and " other causes  gpu" in text
     assert "  every host: --output html:report.html" in text

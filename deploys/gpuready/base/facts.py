@@ -77,10 +77,8 @@ class Unit(Facts):
     active: str
     enabled: str = ""
     main_pid: int = 0
-    invocation: str = ""
     need_daemon_reload: bool = False
     exec_start: tuple[str, ...] = ()
-    drop_ins: tuple[str, ...] = ()
     started_us: int = 0
     changed_us: int = 0
     limit_memlock: str = ""

@@ -247,8 +247,8 @@ _REACH = (
                  metavar="SECONDS", help="Time for a node to answer. Raise it for overloaded nodes.",
                  **_environment("PROBE_TIMEOUT")),
     _output("-v", "--verbose", count=True,
-                 help="Print each script that ran on a node, and its time, to stderr; the report counts execs. "
-                 "-vv adds connections and bytes.",
+                 help="Print each script that ran on a node, and its time, to stderr; the report counts execs and "
+                 "names the known_hosts of an inventory. -vv adds connections and bytes.",
                  **_environment("VERBOSE")),
 )  # fmt: skip
 _WORKERS = (

@@ -18,7 +18,7 @@ from gpuready.base.host_list import hostlist
 from gpuready.base.words import count
 from gpuready.cli.sink import complain
 from gpuready.result.mask import mask_text
-from gpuready.result.model import NOT_COMPARED, OUTCOMES, ended
+from gpuready.result.model import DONE, NOT_COMPARED, OUTCOMES, ended
 from gpuready.result.text import cut, one_line, printable
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _MOST_LINES = 20
 _AROUND = ("connect", "lock")
 _WAITING = "waiting"
 #: Hosts that nothing is done on now, those that somebody should look at first.
-_IDLE = (*dict.fromkeys(("failed", "unreachable", "not ok", "pending", *OUTCOMES, NOT_COMPARED)), _WAITING)
+_IDLE = (*dict.fromkeys(("failed", "unreachable", "not ok", "pending", *OUTCOMES, NOT_COMPARED, DONE)), _WAITING)
 _WORDS = {"would_change": "differs", "not_attempted": "not attempted"}
 
 

@@ -23,3 +23,10 @@ def published_image(reference: str) -> ImageFacts | None:
     table = f"the table of {tables.dated('images')[0]}"
     note = f"by {table}, this tag has CUDA {dotted(found.cuda)}{doubt}; the image itself was not read"
     return ImageFacts(image, notes=(note,), sure=found.sure)
+
+
+def not_published(reference: str) -> str:
+    """Say that the table does not have the image; for a series of releases, which ones it has."""
+    first, last = tables.published_releases(reference)
+    has = f", which has its releases {first} to {last}" if first else ""
+    return f"not in the table of published images{has}"

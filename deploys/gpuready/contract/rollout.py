@@ -14,6 +14,10 @@ from gpuready.base.host_list import hostlist
 #: ``--max-fail``.
 MAX_FAIL = re.compile(r"[0-9]{1,6}|[0-9]{1,2}%|100%")
 CAUTIOUS = "1,25%"
+_BY_DEFAULT = (
+    "the change may disturb running work, so one host goes first, then a quarter of them at a time; "
+    "--batch or maintenance.batch sets other sizes"
+)
 NO_SHARE = (
     "this shard may change no host at a time: the batch size, divided by the number of shards, is less than one host. "
     "Run these hosts without --shard, or with fewer shards"
@@ -72,6 +76,18 @@ def batches(members: Iterable[Member], given: str = "", share: Share = WHOLE) ->
     # First the hosts without any wish: nothing is disturbed there.
     for (wishes, part), mine in sorted(sequences.items(), key=lambda item: len(item[0][0])):
         yield from _sequence(mine, wishes, part)
+
+
+def reasons(members: Sequence[Member], given: str = "") -> list[str]:
+    """Say why the hosts are divided as they are; see :func:`batches`."""
+    found = [f"--batch {given}"] if given else []
+    disturbed = [member for member in members if member.disturbed]
+    found += dict.fromkeys(f"maintenance.batch {member.sizes}" for member in disturbed if member.sizes)
+    if not given and any(not member.sizes for member in disturbed):
+        found.append(_BY_DEFAULT)
+    apart = members if given else disturbed
+    variables = dict.fromkeys(member.spread[0] for member in apart if member.spread)
+    return [*found, *(f"maintenance.spread_by: never two hosts of one {variable}" for variable in variables)]
 
 
 def _wishes(member: Member, given: str, share: Share) -> tuple[tuple[str, ...], Share]:

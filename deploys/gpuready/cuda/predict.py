@@ -207,6 +207,8 @@ def _own(host: Host, image: Image) -> Prediction:
     own = tables.bundled_driver(cuda[:2])  # CUDA 11.0 came out before the floor of its major
     least = driver(min(floor, own) if floor else tables.bundled_driver(cuda))
     text = f"{speaks}, but {wanted} needs driver {least} or newer: CUDA error 35, driver version is insufficient{doubt}"
+    if refuses := _entrypoint_refuses(host, image):
+        text += f"; {refuses}"
     table = "toolkits" if floor is None or own < floor else "branches"
     return Prediction("NEEDS_DRIVER", sure, text, table=table)
 
@@ -220,13 +222,27 @@ BY_ENTRYPOINT = "the image's entrypoint selects its libcuda"
 
 def _by_entrypoint(host: Host, image: Image) -> Prediction | None:
     """NGC images test whether forward compatibility works, and use it only then."""
-    if not image.own_compat or host.gpu.kind != "datacenter" or host.stack == "none":
+    if not image.own_compat or host.stack == "none" or _entrypoint_refuses(host, image):
         return None
     library = max(image.own_compat, key=lambda one: one.version)
-    if library.version <= host.driver or not listed(host, library) or _too_new(host, library):
-        return None
-    text = f"{BY_ENTRYPOINT} {driver(library.version)}; with --entrypoint, or command: in Kubernetes, error 35"
+    why = f"{listed(host, library)} driver branch {host.driver[0]}"
+    text = f"{BY_ENTRYPOINT} {driver(library.version)} ({why}); with --entrypoint, or command: in Kubernetes, error 35"
     return Prediction("FORWARD", False, text, library, table=_lists(library))
+
+
+def _entrypoint_refuses(host: Host, image: Image) -> str:
+    """Say why the libcuda that an NGC image brings does not help on this host; empty if it does, or if it has none."""
+    if not image.own_compat or host.stack == "none":
+        return ""
+    library = max(image.own_compat, key=lambda one: one.version)
+    what = f"the image's own libcuda {driver(library.version)}"
+    if host.gpu.kind != "datacenter":
+        return f"{what} is only for data-center GPUs"
+    if lacks := _too_new(host, library):
+        return f"{what} has {lacks}"
+    if library.version > host.driver and listed(host, library):
+        return ""
+    return f"{what} does not support driver branch {host.driver[0]}, by the support matrix and the lists of its release"
 
 
 def _too_new(host: Host, library: CompatLib) -> str:

@@ -151,6 +151,14 @@ def published(reference: str) -> Published | None:
     return None
 
 
+def published_releases(reference: str) -> tuple[str, str]:
+    """Return the oldest and the newest release that the table has of the series of an image; empty: it is of none."""
+    for row in _load("images")["images"]:
+        if "releases" in row and re.fullmatch(row["match"], reference):
+            return min(row["releases"]), max(row["releases"])
+    return "", ""
+
+
 # --- forward compatibility ----------------------------------------------------------------------------------------
 
 

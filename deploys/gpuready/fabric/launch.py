@@ -118,6 +118,9 @@ def notes(address: str, job: Job, told: Settings, launch: Launch) -> Iterator[st
     nets += [wire.address.network for wire in told.wires]
     if nets and not job.address and not any(ip_interface(address).ip in net for net in nets):
         networks = ", ".join(map(str, nets))
-        yield f"its fabric ({networks}) does not contain the master address {address}: it needs a route"
+        yield (
+            f"its fabric ({networks}) does not contain the master address {address}: it needs a route "
+            "(gpuready fabric --tests tcp_connect shows whether it has one)"
+        )
     if not (set(launch.environment) - {torch.VARIABLE, *told.environment}):
         yield f"NCCL's settings come from {conf.CONF}, which a container does not see"

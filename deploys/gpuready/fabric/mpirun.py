@@ -4,7 +4,8 @@ mpirun reaches the other hosts by SSH. gpuready neither makes nor copies keys fo
 whether the user can do so, and says what is missing. It runs as the user who called sudo, since root rarely has keys.
 
 Open MPI 5.0.7 finds no slots on the first host if --host has its address, so it is localhost. Each rank gets the
-environment of its host by its number: with several programs, separated by a colon, mpirun 5.0.7 crashed.
+environment of its host by its number: with several programs, separated by a colon, mpirun 5.0.7 crashed. mpirun 4.1.4
+writes a NUL before the first word of rank 0.
 
 Sources: mpirun(1) of Open MPI 4.1 and 5.0 (--host with slots, --map-by slot, an absolute path as --prefix,
 --allow-run-as-root, OMPI_COMM_WORLD_RANK), and plm_rsh_no_tree_spawn of ompi_info; nccl-tests' README.md, and
@@ -152,7 +153,7 @@ for name in all_reduce all_gather reduce_scatter alltoall; do
   program=$(program "$name") || continue
   echo "collective: $name"
   timeout --foreground -k 15 "$limit" "$mpirun" $root -np "$count" --host "$slots" --map-by slot --bind-to none \
-    bash -c "$rank" "$program" "$@" 2>&1 </dev/null | awk "$filter" || exit
+    bash -c "$rank" "$program" "$@" 2>&1 </dev/null | tr -d '\000' | awk "$filter" || exit
 done
 """
 

@@ -17,6 +17,7 @@ import functools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from gpuready.base import https
 from gpuready.base.errors import InventoryError, SpecError, SpecErrors, Where, did_you_mean
@@ -37,6 +38,9 @@ __all__ = ["Connection", "HostEntry", "Hosts", "NothingChosen", "Skipped", "load
 UNCHOSEN = "no gpuready value in the inventory"
 #: Ansible's usual entry for tasks on the controller. It often stands below a group, or all, that has a gpuready value.
 THIS_MACHINE = "ansible_connection: local; gpuready reaches this machine only as -i @local"
+#: How the note begins that names the files of known_hosts, and that for files that do not exist or are not files.
+KNOWN_HOSTS = "known_hosts comes from the inventory"
+_NO_KNOWN_HOSTS = "known_hosts comes from the inventory, but is not there"
 _DECRYPT = "--ansible --allow-exec: ansible-inventory decrypts the file"
 _LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -157,7 +161,8 @@ def load(
             chosen.append(found)
         elif found is not None:
             skipped.append(found)
-    if errors := [*loader.errors, *map(_encrypted, loader.encrypted, loader.encrypted.values())]:
+    errors = [*loader.errors, *map(_encrypted, loader.encrypted, loader.encrypted.values())]
+    if errors := [*errors, *map(_unspread, loader.unspread, loader.unspread.values())]:
         raise _all_at_once(errors)
     if not chosen:
         raise NothingChosen(skipped, notes)
@@ -219,6 +224,8 @@ class _HostLoader:
     errors: list[SpecError] = field(default_factory=list)
     encrypted: dict[Where, list[str]] = field(default_factory=dict)
     """Place of an encrypted file -> the chosen hosts that need it."""
+    unspread: dict[str, list[tuple[str, Where]]] = field(default_factory=dict)
+    """Variable of spread_by -> the hosts that have no value for it, and where that is."""
     _specs: dict[tuple[int, ...], _Built | None] = field(default_factory=dict)
 
     def host(self, name: str) -> HostEntry | Skipped | None:
@@ -261,7 +268,8 @@ class _HostLoader:
         if not self.secrets and (missing := missing_password(variables, self.allow_exec, self.allow_read)):
             remarks.append(missing)
         if file := known_hosts_file(reach):
-            remarks.append(f"known_hosts comes from the inventory: {file}")
+            there = all(Path(each).expanduser().is_file() for each in file.split())
+            remarks.append(f"{KNOWN_HOSTS if there else _NO_KNOWN_HOSTS}: {file}")
         notes, where = (*self.notes, *remarks), self.graph.hosts[name].where
         spread = self._spread(name, found.spec, layers)
         return HostEntry(name, reach, found.spec, groups, notes, where, spread, found.given)
@@ -306,9 +314,8 @@ class _HostLoader:
         if found is not None and isinstance(found.value, (str, int, float)) and str(found.value).strip():
             return variable, str(found.value)
         # Without a value, the host could go down together with the others of its rack.
-        problem = f"maintenance.spread_by: host {label(name)} has no plain value for the variable {variable}"
         where = found.where if found is not None else self.graph.hosts[name].where
-        self.errors.append(SpecError(problem, where=where, allowed=f"{variable}: NAME for every host"))
+        self.unspread.setdefault(variable, []).append((label(name), where))
         return None
 
     def _remarks(self, name: str, unused: list[str], encrypted: list[Where]) -> list[str]:
@@ -353,6 +360,15 @@ def _expired(host: str, built: _Built, today: datetime.date | None) -> Iterable[
             place = value_at(built.given, ("verify", "waive", number))
             where = f"{place.where}: " if place is not None else ""
             yield f"{where}the waiver of {waiver.check} expired on {waiver.until}"
+
+
+def _unspread(variable: str, found: Sequence[tuple[str, Where]]) -> SpecError:
+    """The error for hosts without a value of ``maintenance.spread_by``; the first one says where."""
+    names = [name for name, _ in found]
+    who = f"host {names[0]} has" if len(names) == 1 else f"{len(names)} hosts have"
+    listed = "" if len(names) == 1 else f" ({_listed(names)})"
+    problem = f"maintenance.spread_by: {who} no plain value for the variable {variable}{listed}"
+    return SpecError(problem, where=found[0][1], allowed=f"{variable}: NAME for every host")
 
 
 def _encrypted(where: Where, names: Sequence[str]) -> SpecError:

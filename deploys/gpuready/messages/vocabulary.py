@@ -125,7 +125,9 @@ _ANSWERS = {
     "MINOR": ("They run by minor-version compatibility: the driver is older than the image's CUDA, but of the same major "
               "version. Compiling PTX at run time may fail with error 222.", "an image of the driver's CUDA, or a newer driver, if that happens"),
     "FORWARD": ("They run with the image's own libcuda (forward compatibility, data-center GPUs only). A question mark: "
-                "something is not certain, and the notes say what.", "gpuready compat --trace shows which libcuda a container loads"),
+                "something is not certain, and the notes say what.",
+                "gpuready compat --trace shows which libcuda a container loads; an image whose entrypoint chooses it, such as NGC's, "
+                "tells it only when it runs with its entrypoint"),
     "NEEDS_DRIVER": ("The driver is too old for the image (error 35), or too old or too new for the GPU.", _OTHER_IMAGE),
     "REFUSED": ("NVIDIA_REQUIRE_CUDA of the image prevents the start of the container.", _OTHER_IMAGE),
     "NO_CODE": ("CUDA fails with error 209: the image's CUDA has no code for the GPU any more.", _OTHER_IMAGE),

@@ -40,7 +40,7 @@ def parse(lines: list[str], pause: Callable[[], None] = lambda: None) -> NodeSta
     linked = {path: r.files[path].model_copy(update={"realpath": links[path]}) for path in links if path in r.files}
     files = r.files | linked
     one = {key: found[-1] for key, found in values.items()}
-    system, devices, modules = r.run("system"), r.run("network"), r.run("modules")
+    devices, modules = r.run("network"), r.run("modules")
     units = _units(r.run("units"), r.text("limits"))
     packages = _packages(r.run("dpkg") if r.run("dpkg") is not None else r.run("rpm"))
     next_boot = boots(values, *_output_of(modules), r.text("grub"))
@@ -51,7 +51,6 @@ def parse(lines: list[str], pause: Callable[[], None] = lambda: None) -> NodeSta
         boot_id=proc.get("/proc/sys/kernel/random/boot_id", "").strip(),
         init=one.get("init", ""),
         systemd="systemd" in one,
-        system_state=_pairs(system).get("SystemState", [""])[0] if isinstance(system, str) else "",
         cmdline=proc.get("/proc/cmdline", "").strip(),
         clock=_int(one.get("clock")),
         uptime=_int(one.get("uptime", "").split(".")[0]),
@@ -155,7 +154,6 @@ def os_release(text: str) -> OS:
         id=values.get("ID", ""),
         id_like=tuple(values.get("ID_LIKE", "").split()),
         version_id=values.get("VERSION_ID", ""),
-        codename=values.get("VERSION_CODENAME", ""),
         name=values.get("PRETTY_NAME", ""),
     )
 
@@ -204,10 +202,8 @@ def _units(text: str | Unknown | None, limits: str) -> dict[str, Unit] | Unknown
             active=p.get("ActiveState", ""),
             enabled=p.get("UnitFileState", ""),
             main_pid=_int(p.get("MainPID")),
-            invocation=p.get("InvocationID", ""),
             need_daemon_reload=p.get("NeedDaemonReload") == "yes",
             exec_start=tuple(argv.split()) if ended else (),
-            drop_ins=tuple(p.get("DropInPaths", "").split()),
             started_us=_int(p.get("ActiveEnterTimestampMonotonic")),
             changed_us=_int(p.get("StateChangeTimestampMonotonic")),
             limit_memlock=p.get("LimitMEMLOCK", ""),
@@ -256,7 +252,6 @@ def _driver(
         pci=tuple(line for line in r.text("pci").splitlines() if line),
         smi=lean(smi) if isinstance(smi, str) else smi,
         log=kernel_log(log) if isinstance(log, str) else log,
-        installer_log="nvidia_installer" in values,
     )
 
 

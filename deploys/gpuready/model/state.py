@@ -41,7 +41,6 @@ class OS(Facts):
     id: str = ""
     id_like: tuple[str, ...] = ()
     version_id: str = ""
-    codename: str = ""
     name: str = ""
 
 
@@ -65,7 +64,6 @@ class Driver(Facts):
     pci: tuple[str, ...] = ()
     smi: str | Unknown | None = None
     log: KernelLog | Unknown | None = None
-    installer_log: bool = False
 
     @property
     def loaded(self) -> str:
@@ -135,7 +133,6 @@ class NodeState(Facts):
     boot_id: str = ""
     init: str = ""
     systemd: bool = False
-    system_state: str = ""
     cmdline: str = ""
     clock: int = 0
     uptime: int = 0

@@ -12,7 +12,7 @@ from gpuready.base.host_list import hostlist
 from gpuready.base.words import count
 from gpuready.contract.check import DECIDE, UNDECIDED
 from gpuready.inventory.groups import CHOOSE
-from gpuready.inventory.hosts import THIS_MACHINE
+from gpuready.inventory.hosts import KNOWN_HOSTS, THIS_MACHINE
 from gpuready.result.exitcode import counts
 from gpuready.result.mask import mask_value
 from gpuready.result.model import (
@@ -167,7 +167,8 @@ def message_and_fix(error: Error) -> tuple[str, str]:
 def error_blocks(run: Run) -> dict[tuple[str, str, str], Names]:
     """(outcome, message, remedy) -> hosts; errors that a component's block shows are left out.
 
-    Messages that differ only in the host's own name or address are one: then ``*`` stands for it.
+    Messages that differ only in the host's own name or address are one: the first host's stands for all, and HOST for
+    its name or address in the remedy.
     """
     alike: dict[tuple[str, str, str], dict[tuple[str, str, str], Names]] = {}
     for host in run.hosts:
@@ -177,15 +178,18 @@ def error_blocks(run: Run) -> dict[tuple[str, str, str], Names]:
             exact = (host.outcome, message.removeprefix(f"{host.name}: "), fix)
             of_any = (host.outcome, of_any_host(exact[1], host.name), of_any_host(exact[2], host.name))
             alike.setdefault(of_any, {}).setdefault(exact, []).append(host.name)
-    return {
-        (of_any if len(same) > 1 else next(iter(same))): [name for names in same.values() for name in names]
-        for of_any, same in alike.items()
-    }
+    found: dict[tuple[str, str, str], Names] = {}
+    for (outcome, _, fix), same in alike.items():
+        names = [name for hosts in same.values() for name in hosts]
+        first = next(iter(same))
+        more = f" ({count(len(names) - 1, 'more host')} alike)"
+        found[first if len(same) == 1 else (outcome, first[1] + more, fix)] = names
+    return found
 
 
 def of_any_host(text: str, name: str) -> str:
-    """A message without its host's name and without addresses: ``*`` for each of them."""
-    return _ADDRESS.sub("*", re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", "*", text))
+    """A message with HOST for its host's name and for each address."""
+    return _ADDRESS.sub("HOST", re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", "HOST", text))
 
 
 def note_blocks(run: Run) -> dict[str, Names]:
@@ -343,7 +347,10 @@ def skipped_lines(run: Run, paint: Painter) -> list[str]:
 
 
 def note_lines(run: Run) -> list[str]:
-    """The notes about hosts, once for hosts that share one."""
+    """The notes about hosts, once for hosts that share one. The usual file of known_hosts is only named with -v."""
     return [
-        line for note, hosts in note_blocks(run).items() for line in labelled("note", f"{hostlist(hosts)}: {note}", "")
+        line
+        for note, hosts in note_blocks(run).items()
+        if run.verbose or not note.startswith(f"{KNOWN_HOSTS}: ")
+        for line in labelled("note", f"{hostlist(hosts)}: {note}", "")
     ]

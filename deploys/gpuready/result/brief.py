@@ -67,7 +67,7 @@ def _cause(run: Run, host: HostResult) -> str:
     """Why, in one line that hosts with the same failure share: without their names and addresses."""
     text = ""
     if host.error is not None:
-        text = of_any_host(host.error.message.strip().split("\n")[0], host.name).removeprefix("*: ")
+        text = of_any_host(host.error.message.strip().split("\n")[0], host.name).removeprefix("HOST: ")
     elif waits := next((item.pending_reason for item in host.components if item.pending), ""):
         text = waits
     elif failing := [each.id for each in host.checks if counts(run.verb, host, each) and not cause(run, host, each)]:

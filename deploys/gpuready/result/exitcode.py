@@ -14,7 +14,7 @@ from gpuready.result.verbs import VERBS
 MEANING = {
     0: "success",
     1: "a host failed; plan: a host cannot be converged; bundle: a host, a file or a signature failed",
-    2: "plan, status --detailed-exitcode: a host differs from its spec",
+    2: "plan and status, only with --detailed-exitcode: a host differs from its spec",
     3: "; ".join(f"{name}: {verb.code_3}" for name, verb in VERBS.items() if verb.code_3),
     4: "a host is unreachable",
     5: "the inventory or a spec is invalid, or no host matched; report: a document cannot be read",

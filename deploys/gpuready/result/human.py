@@ -115,6 +115,7 @@ def _batches(run: Run) -> list[str]:
     return [
         f"in {len(run.batches)} batches, one after another{_when(run)}",
         *labelled("hosts", hosts, "  "),
+        *labelled("why", "; ".join(run.why_batches), "  "),
         *budget,
     ]
 

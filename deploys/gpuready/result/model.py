@@ -79,6 +79,9 @@ INTERRUPTED = Error(
 FINISHED = replace(INTERRUPTED, message="interrupted; gpuready finished what had begun on nodes and began nothing else")
 #: The word for a host that status only reads: it may not be a GPU node.
 NOT_COMPARED = "not compared"
+#: In the progress: nothing more is done with the host, by a verb that judges it later, or not at all.
+DONE = "done"
+_JUDGED_LATER = ("record", "compat", "fabric")
 #: A note of a host that --resume or --failed-only left out, because it ended well.
 EARLIER = "done by an earlier run; this one did not connect to it"
 
@@ -287,7 +290,7 @@ class Host(Part):
     derived: ClassVar[tuple[str, ...]] = ("level", "gpu_checks")
 
     outcome: Annotated[str, OneOf(OUTCOMES)] = "not_attempted"
-    """What became of it."""
+    """What became of it; ``would_change``: it differs from its spec (plan, verify)."""
     error: Error | None = None
     """Why it failed, or is unreachable."""
     reason: str = ""
@@ -352,9 +355,10 @@ class HostResult(Host):
     member: Member | None = None
     disturbed: bool = False
 
-    @property
-    def word(self) -> str:
-        """Its outcome for the progress: ``ok``, or ``ok, but 1 check failed``. See :func:`ended`."""
+    def word(self, verb: str) -> str:
+        """Its outcome for the progress of a verb: ``ok``, or ``ok, but 1 check failed``. See :func:`ended`."""
+        if verb in _JUDGED_LATER and self.error is None and self.outcome not in ("unreachable", "not_attempted"):
+            return DONE
         if self.outcome == "ok" and self.reason and not self.checks:
             return NOT_COMPARED
         failed = [check for check in self.checks if check.status == "fail"]
@@ -404,7 +408,7 @@ class HostResult(Host):
 def ended(word: str) -> str:
     """Return the outcome in a host's progress, ``not ok`` for one with bad checks; empty: it is a step."""
     outcome, but, _ = word.partition(", but ")
-    return "" if outcome not in (*OUTCOMES, NOT_COMPARED) else "not ok" if but else outcome
+    return "" if outcome not in (*OUTCOMES, NOT_COMPARED, DONE) else "not ok" if but else outcome
 
 
 @dataclass(frozen=True)
@@ -593,7 +597,7 @@ class Run(Summary):
     they are. ``choice``: the options that chose the hosts, as shell words, without ``limit``, the values of
     --limit; empty if no command line did. ``permission``: --allow-disruption and --batch as they were given, as
     shell words. ``verbose``: text also counts the execs. ``for_the_rest``: what to run for hosts that are not done;
-    empty: none are left, or there is no --state-dir.
+    empty: none are left, or there is no --state-dir. ``why_batches``: why the hosts go in these batches.
     """
 
     verb: str
@@ -611,6 +615,7 @@ class Run(Summary):
     limit: tuple[str, ...] = ()
     verbose: bool = False
     for_the_rest: str = ""
+    why_batches: list[str] = field(default_factory=list, repr=False)
 
     @property
     def level(self) -> LevelName | None:
@@ -661,6 +666,7 @@ class Run(Summary):
         self.hosts = [by_name.get(host.name, host) for host in self.hosts]
         kept = [tuple(name for name in batch if name not in by_name) for batch in self.batches]
         self.batches = [*filter(None, kept), *later.batches]
+        self.why_batches = self.why_batches or later.why_batches
         if later.after_batch is not None:
             self.after_batch = [*(self.after_batch or []), *later.after_batch]
         self.seconds += later.seconds

@@ -189,13 +189,13 @@ def look_at_images(fleet: Fleet, host: Host) -> None:
     from gpuready.operations.images import read_images
 
     look(fleet, "compat", node_state, components, host)
-    _ask(fleet, host, read_images)
+    _ask(fleet, host, read_images, "read images")
 
 
-def _ask(fleet: Fleet, host: Host, ask: Ask) -> None:
+def _ask(fleet: Fleet, host: Host, ask: Ask, step: str = "check") -> None:
     result = fleet.results[host.name]
     if result.state is not None:
-        fleet.progress(host.name, "check")
+        fleet.progress(host.name, step)
         result.read(ask(host, result.state, context(host).spec))
         _judge(result, host_plan(host, node_state(host)))
 

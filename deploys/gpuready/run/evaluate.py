@@ -17,7 +17,7 @@ from gpuready.contract.compare import Plan
 from gpuready.contract.component import Disruption
 from gpuready.contract.config_checks import matches
 from gpuready.contract.permission import permissions
-from gpuready.contract.rollout import NO_SHARE, WHOLE, Member, Share, batches
+from gpuready.contract.rollout import NO_SHARE, WHOLE, Member, Share, batches, reasons
 from gpuready.inventory.hosts import HostEntry
 from gpuready.model.spec import DrainByKubectl, DrainCommands
 from gpuready.result.model import CheckResult, ComponentResult, HostResult, Run
@@ -142,7 +142,7 @@ def plan_batches(run: Run, entries: Mapping[str, HostEntry], given: str, share: 
         if host.outcome == "would_change":
             sizes = entries[host.name].spec.maintenance.batch or ""
             members.append(Member(host.name, host.disturbed, sizes, entries[host.name].spread))
-    run.batches = list(batches(members, given, share))
+    run.batches, run.why_batches = list(batches(members, given, share)), reasons(members, given)
     begun = {name for batch in run.batches for name in batch}
     for host in run.hosts if run.verb == "plan" else ():
         if host.outcome == "would_change" and host.name not in begun:

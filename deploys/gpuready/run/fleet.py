@@ -61,6 +61,7 @@ class Fleet:
         self.selected, self.allowed, self.probe_timeout = access.selected, access.allowed, access.probe_timeout
         self.share, self.again = access.share, access.again
         self.progress: Progress = self._report
+        self._verb = ""
         self._show = progress
         self._doing: dict[str, str] = {}
         self.log: Callable[[str], None] = lambda text: None
@@ -103,7 +104,7 @@ class Fleet:
 
         An interrupt ends the work. The result then has what was done. If changes or drains have begun, they end first.
         """
-        run, began = Run(verb, list(self.results.values())), time.monotonic()
+        run, began, self._verb = Run(verb, list(self.results.values())), time.monotonic(), verb
         with signals_to_main(self.stop, self._tell_what_runs):
             try:
                 what(run)
@@ -162,7 +163,7 @@ class Fleet:
                 _let_go(host)
             if not self.remembers(result):
                 result.state = context(host).state = context(host).plan = None
-            self.progress(host.name, result.word)
+            self.progress(host.name, result.word(self._verb))
             self.ended(result)
 
     @contextlib.contextmanager

@@ -94,7 +94,7 @@ def _after_batch(
     run.after_batch = [*(run.after_batch or ()), done]
     if done.exit_code == 0:
         for name in batch:
-            hosts.progress(name, hosts.results[name].word)
+            hosts.progress(name, hosts.results[name].word(run.verb))
             hosts.ended(hosts.results[name])
         return
     how, fix = f"exit {done.exit_code}", "fix what the command reports, then run again"

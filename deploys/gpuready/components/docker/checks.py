@@ -46,7 +46,8 @@ def _smoke(spec: NodeSpec, state: NodeState) -> Verdict:
     answer = need.answer(state, "smoke", "no container was started")
     out = answer.out.strip()
     if answer.rc:
-        remedy = f"docker pull {spec.verify.image} on the node, or name another" if "is not on the node" in out else ""
+        there = "is not on the node" not in out
+        remedy = "" if there else f"docker pull {spec.verify.image} on the node, or set verify.image to one that it has"
         return not_run(f"docker run --runtime=nvidia {spec.verify.image}", answer.rc, out, remedy)
     return gpus_seen(spec, state, out, "a container")
 

@@ -45,7 +45,6 @@ class Docker(Facts):
     rootless: bool = False
     cgroup_driver: str = ""
     cdi_spec_dirs: tuple[str, ...] = ()
-    root_dir: str = ""
     images: int = 0
     containers: tuple[Container, ...] = ()
 
@@ -76,7 +75,6 @@ def _docker_model(info: dict[str, Any], rows: list[dict[str, Any]]) -> Docker:
         rootless=any("rootless" in o for o in info.get("SecurityOptions") or []),
         cgroup_driver=info.get("CgroupDriver") or "",
         cdi_spec_dirs=tuple(info.get("CDISpecDirs") or ()),
-        root_dir=info.get("DockerRootDir") or "",
         images=int(info.get("Images") or 0),
         containers=tuple(_container(row) for row in rows),
     )

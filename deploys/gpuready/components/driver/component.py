@@ -219,14 +219,14 @@ def _install(spec: NodeSpec, state: NodeState) -> Generator[Step, Reply, dict[st
     simulate = Simulate(pins, preferences, dnf)
     told = yield Step("driver-simulate", simulate, timeout=300, survives=False, summary="simulate the installation")
     gone = recipes.judge(told.out, wanted, packages.members(state.installed))
-    pinned = (pin.split("=") for pin in pins if dnf and "=" in pin)
-    held = packages.members({name: Package(version=version, arch="") for name, version in pinned})
+    pinned = (pin.partition("=")[0] for pin in pins if dnf and "=" in pin)
+    held = tuple(name for name in pinned if packages.is_named(name))
     script = InstallPackages(
         pins=pins,
         preferences=preferences,
         judged=told.out,
         packages=(*dict.fromkeys((*packages.members(state.installed), *held)),),
-        held=tuple(held),
+        held=held,
         version=wanted.version,
         kernels=wanted.kernels,
         kind="restart" if state.driver.loaded else "recreate",

@@ -21,7 +21,7 @@ from gpuready.compat.checks import ReadImages
 from gpuready.compat.image import facts_of
 from gpuready.compat.layers import ImageError, Tree
 from gpuready.compat.node_image import node_image
-from gpuready.compat.published import published_image
+from gpuready.compat.published import not_published, published_image
 from gpuready.compat.registry import registry_config
 from gpuready.cuda import tables
 from gpuready.cuda.facts import CompatLib, ImageFacts
@@ -81,7 +81,7 @@ def _archived(name: str, cuda: Version | None) -> ImageFacts:
 def _published(name: str, cuda: Version | None) -> ImageFacts:
     found = published_image(name)
     if found is None:
-        raise ImageError("not in the table of published images")
+        raise ImageError(not_published(name))
     return found
 
 

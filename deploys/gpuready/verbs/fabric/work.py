@@ -22,7 +22,7 @@ from gpuready.operations import lock
 from gpuready.operations.context import context
 from gpuready.operations.node_state import settled_state
 from gpuready.operations.transport import is_up
-from gpuready.result.model import Error, Run
+from gpuready.result.model import DONE, Error, Run
 from gpuready.run.fleet import Fleet
 from gpuready.verbs.fabric.conclude import conclude
 from gpuready.verbs.fabric.job_run import run_job
@@ -113,7 +113,7 @@ def _meet(fleet: Fleet, fabric: FabricRun, meeting: Meeting) -> None:
     fabric.met.update(meeting.pair)
     for names, link in meeting.legs:
         _test(fleet, fabric, meeting, names, link)
-    fleet.progress(meeting.pair[1], "ok")
+    fleet.progress(meeting.pair[1], DONE)
 
 
 def _test(fleet: Fleet, fabric: FabricRun, meeting: Meeting, names: Sequence[str], link: Link) -> None:
@@ -178,7 +178,7 @@ def _run_jobs(fleet: Fleet, names: Sequence[str], jobs: Sequence[Sequence[Role]]
     finally:
         group.kill()
     for name in names:
-        fleet.progress(name, "ok" if _is_there(fleet, fleet.host(name)) else "unreachable")
+        fleet.progress(name, DONE if _is_there(fleet, fleet.host(name)) else "unreachable")
     return [each.get() for each in running]
 
 

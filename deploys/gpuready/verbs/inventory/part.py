@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from gpuready.base.host_list import folded
 from gpuready.base.words import count
@@ -26,7 +27,8 @@ class InventoryPart(VerbPart):
 
     def whole(self, run: Run, paint: Painter) -> list[list[str]]:
         """A line per host, then the values of each set of hosts that share them."""
-        return [_table(run, paint), *_values(run, paint), note_lines(run), skipped_lines(run, paint), [_ending(run)]]
+        notes = note_lines(replace(run, verbose=True))
+        return [_table(run, paint), *_values(run, paint), notes, skipped_lines(run, paint), [_ending(run)]]
 
 
 PART = InventoryPart(

@@ -118,7 +118,8 @@ def _slurm(state: str | None, script: tuple[str, ...], **given: Any) -> None:
 
     wanted, nodes = _workload("slurm", state, given, "gpus", "nodes")
     if not wanted.on_host:
-        say("note: the script has no NCCL settings; --state FILE adds those of the hosts", err=True)
+        how = "gpuready nccl --output env prints those for TCP" if state else "--state FILE adds those for RDMA"
+        say(f"note: the script has no NCCL settings; {how}", err=True)
     _print(slurm(wanted, nodes, script or (EXAMPLE,)))
 
 
