@@ -75,3 +75,21 @@ def test_slurm_need_not_have_a_reason_for_the_state_of_a_node(run: Run, tmp_path
     done = run(DrainSlurm("after", "n1"))
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == "Slurm's n1 stays DOWN, because gpuready did not set that state: see sinfo -R\n"
+
+
+@pytest.mark.fault("slurm-node-dies")
+@pytest.mark.parametrize(
+    ("reason", "comes_back"),
+    [("gpuready : Not responding", True), ("gpuready : Low RealMemory", False), ("gpuready: gpu.count: 7", False)],
+)
+def test_a_node_whose_slurmd_was_silent_in_a_drain(reason: str, comes_back: bool, run: Run, tmp_path: Path) -> None:
+    """slurmctld adds that to gpuready's reason; another addition is a drain of Slurm's own."""
+    shown, mark = tmp_path / "shown", tmp_path / "drained"
+    shown.write_text(f"NodeName=n1 State=DOWN*+DRAIN Reason={reason} [slurm@2026-11-29T07:00:00]\n", "utf-8")
+    mark.write_text("in Slurm, as n1\n", "utf-8")
+    done = run(DrainSlurm("after", "n1"))
+    assert (done.returncode, done.stderr, mark.exists()) == (0, "", False)
+    assert ("State=IDLE " in shown.read_text("utf-8"), "stays DOWN*+DRAIN" in done.stdout) == (
+        comes_back,
+        not comes_back,
+    )
