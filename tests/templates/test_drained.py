@@ -10,7 +10,7 @@ from gpuready.base.step import Script
 from gpuready.gpu.node import DRAINED
 from gpuready.operations.drain import DrainByCommand, DrainSlurm, MarkKubernetes
 
-#: Slurm's node, as it was told to be; it has no jobs.
+#: Slurm's node, as it was told to be.
 SCONTROL = """#!/bin/sh
 case $* in
   *State=DRAIN*) echo 'NodeName=n1 State=IDLE+DRAIN Reason=gpuready [root@now]' >"$SHOWN" ;;
@@ -18,19 +18,21 @@ case $* in
   show*) cat "$SHOWN" ;;
 esac
 """
-Run = Callable[[Script], "subprocess.CompletedProcess[str]"]
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    for name, text in (("scontrol", SCONTROL), ("squeue", "#!/bin/sh\n")):
+    for name, text in (("scontrol", SCONTROL), ("squeue", '#!/bin/sh\ncat "$SHOWN.jobs"\n')):
         (tmp_path / name).write_text(text, "utf-8")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("SHOWN", str(tmp_path / "shown"))
     (tmp_path / "shown").write_text("NodeName=n1 State=IDLE Reason=none\n", "utf-8")
+    (tmp_path / "shown.jobs").touch()
 
-    def run(script: Script) -> "subprocess.CompletedProcess[str]":
-        text = script.render()
+    def run(script: Script, meanwhile: str = "exit 9") -> "subprocess.CompletedProcess[str]":
+        """``meanwhile``: what happens at each pause."""
+        text = f"sleep() {{ {meanwhile}; }}\n{script.render()}"
         assert DRAINED in text
         text = text.replace(DRAINED, str(tmp_path / "drained")).replace("\nPATH=", f"\nPATH={tmp_path}:")
         return subprocess.run(["sh"], input=text, capture_output=True, text=True, cwd=tmp_path, check=False)
@@ -93,3 +95,33 @@ def test_a_node_whose_slurmd_was_silent_in_a_drain(reason: str, comes_back: bool
         comes_back,
         not comes_back,
     )
+
+
+#: The state of the node at the next look, and that its job is over.
+BECOMES = 'echo "NodeName=n1 State={} Reason={} [root@now]" >"$SHOWN"; : >"$SHOWN.jobs"'
+
+
+@pytest.mark.fault("slurm-node-dies", "slurm-out-of-service")
+@pytest.mark.parametrize(
+    ("before", "becomes", "reason", "says", "stays"),
+    [
+        pytest.param("MIXED", "IDLE+DRAIN", "gpuready", "", "", id="its job ends"),
+        pytest.param("MIXED", "DOWN*+DRAIN", "gpuready : Not responding", "went down", "", id="down"),
+        pytest.param("MIXED", "DOWN+DRAIN", "mine", "went down", "DOWN+DRAIN", id="down by others"),
+        pytest.param("IDLE+DRAIN", "DOWN+DRAIN", "mine", "went down", "DOWN+DRAIN", id="drained by others, and down"),
+        pytest.param("DOWN", "DOWN", "mine", "", "", id="down before"),
+    ],
+)
+def test_a_node_that_goes_down_in_a_drain_is_not_drained(
+    before: str, becomes: str, reason: str, says: str, stays: str, run: Run, tmp_path: Path
+) -> None:
+    """Its job is over in slurmctld's records only."""
+    shown = tmp_path / "shown"
+    shown.write_text(f"NodeName=n1 State={before} Reason=mine [root@now]\n", "utf-8")
+    (tmp_path / "shown.jobs").write_text("7\n", "utf-8")
+    done = run(DrainSlurm("before", "n1"), BECOMES.format(becomes, reason))
+    assert done.returncode == bool(says), done
+    assert done.stderr == (f"n1 {says} while gpuready waited for its jobs\n" if says else "")
+    assert (f"stays {stays}, because" in done.stdout) == bool(stays)
+    assert ("State=IDLE " in shown.read_text("utf-8")) == (bool(says) and not stays)
+    assert (tmp_path / "drained").exists() == (before == "MIXED" and not says)
