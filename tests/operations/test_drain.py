@@ -13,12 +13,12 @@ from unittest.mock import Mock
 import pytest
 from pyinfra.api.host import Host
 
-from gpuready.base.errors import LockedError
+from gpuready.base.errors import LockedError, UnreachableError
 from gpuready.base.step import Reply
 from gpuready.gpu.node import DRAINED
 from gpuready.model.spec import DrainByKubectl, NodeSpec
 from gpuready.model.state import File, NodeState
-from gpuready.operations import drain, lock
+from gpuready.operations import drain, lock, step
 from gpuready.operations.context import context
 from gpuready.operations.drain import Kubectl, Leaving, begin
 from gpuready.operations.step import StepCommand
@@ -79,6 +79,8 @@ class Controller:
         monkeypatch.setenv("OURS", OURS)
         monkeypatch.setenv("SAYS", "")
         monkeypatch.setattr(Kubectl, "look", 0.05)
+        self.broken = folder / "book.broken"
+        monkeypatch.setattr(step, "is_up", lambda host: not self.broken.exists())
 
     def drain(self, script: str, host: Host | None = None, **drain: Any) -> str:
         command = Kubectl("n1", options({"kubectl": {}} | drain), away=True)
@@ -303,13 +305,45 @@ def test_without_the_lock_of_the_node_kubectl_does_not_run(
 ) -> None:
     """The cordon may be that of the run that has it."""
 
-    def held(host: Host) -> None:
+    def held(host: Host, patience: float) -> None:
         raise LockedError("another gpuready run is changing this node")
 
     monkeypatch.setattr(lock, "hold", held)
     command = Kubectl("n1", options({"kubectl": {}}), away=away, drained=True)
     assert controller.runs(command, DONE) == "another gpuready run is changing this node"
     assert controller.drained and not (controller.folder / "book").exists()
+
+
+@pytest.mark.fault("kubernetes-connection-cut")
+@pytest.mark.parametrize("away", [True, False], ids=["drain", "uncordon"])
+@pytest.mark.parametrize("comes_back", [True, False], ids=["in time", "too late"])
+def test_a_connection_that_breaks_is_opened_again(
+    controller: Controller, monkeypatch: pytest.MonkeyPatch, away: bool, comes_back: bool
+) -> None:
+    """kubectl needs no connection to the node, but the node's lock does; for a while, the old session holds it."""
+    host, taken = begun("n1"), list[str]()
+
+    def reconnect(host: Host) -> None:
+        taken.append("reconnect" if context(host).lock is None else "lost")
+        if not comes_back:
+            raise UnreachableError("the node cannot be reached")
+        controller.broken.unlink()
+
+    def hold(host: Host, patience: float) -> None:
+        taken.append("lock" if patience > lock.SILENCE else "impatient")
+
+    monkeypatch.setattr(step, "_reconnect_at_last", reconnect)
+    monkeypatch.setattr(lock, "hold", hold)
+    command = Kubectl("n1", options({"kubectl": {}}), away=away, drained=True)
+    if not away:
+        controller.broken.touch()
+    trouble = controller.runs(command, f'touch "$BOOK.broken"; {DONE}', host)
+    if comes_back:
+        assert trouble == "" and controller.drained is away
+        assert taken == (["lock"] if away else []) + ["reconnect", "lock"]
+    else:
+        assert "the node cannot be reached" in trouble and controller.drained
+        assert taken[: 1 + away] == (["lock"] if away else []) + ["reconnect"]
 
 
 def test_no_kubectl(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,10 +26,9 @@ from gpuready.base.step import Script, Step
 from gpuready.gpu.node import DRAINED
 from gpuready.model.spec import DrainByKubectl, DrainCommands, Maintenance
 from gpuready.model.spec import Kubectl as KubectlOptions
-from gpuready.operations import lock
 from gpuready.operations.context import context
 from gpuready.operations.node_state import node_state
-from gpuready.operations.step import Pending, StepCommand, show
+from gpuready.operations.step import Pending, StepCommand, hold_again, show
 from gpuready.result.mask import mask_text
 from gpuready.result.text import printable
 
@@ -113,7 +112,7 @@ class Kubectl(PyinfraCommand):
         """
         show(host, "kubectl drain" if self.away else "kubectl uncordon")
         try:
-            lock.hold(host)
+            hold_again(host)
             self._drain(host) if self.away else self._let_back()
         except (GpureadyError, Pending) as e:
             self.trouble = str(e)
@@ -128,6 +127,7 @@ class Kubectl(PyinfraCommand):
             self._evict(host)
             if self._get("{.spec.unschedulable}") != "true":
                 raise Pending(f"{self.node} was uncordoned while it was drained")
+            hold_again(host)
         except Pending as e:
             try:
                 self._let_back()
