@@ -314,6 +314,22 @@ def test_without_the_lock_of_the_node_kubectl_does_not_run(
     assert controller.drained and not (controller.folder / "book").exists()
 
 
+@pytest.mark.fault("two-controllers")
+@pytest.mark.parametrize(("script", "first"), [("", ""), ("echo no >&2; exit 1", "kubectl drain failed: no; ")])
+def test_a_node_that_another_run_took_in_a_drain_is_left_to_it(
+    controller: Controller, monkeypatch: pytest.MonkeyPatch, script: str, first: str
+) -> None:
+    """It may be changing the node, or have found it drained."""
+
+    def hold(host: Host, patience: float) -> None:
+        if controller.cordoned.read_text("utf-8"):
+            raise LockedError(BUSY)
+
+    monkeypatch.setattr(lock, "hold", hold)
+    assert controller.drain(script or DONE) == f"{first}the node is still drained: {BUSY}"
+    assert controller.patches() == [AWAY] and controller.drained
+
+
 @pytest.mark.fault("kubernetes-connection-cut")
 @pytest.mark.parametrize("away", [True, False], ids=["drain", "uncordon"])
 @pytest.mark.parametrize("comes_back", [True, False], ids=["in time", "too late"])
@@ -342,7 +358,8 @@ def test_a_connection_that_breaks_is_opened_again(
         assert trouble == "" and controller.drained is away
         assert taken == (["lock"] if away else []) + ["reconnect", "lock"]
     else:
-        assert "the node cannot be reached" in trouble and controller.drained
+        still = "the node is still drained: " if away else ""
+        assert trouble == f"{still}the node cannot be reached" and controller.drained
         assert taken[: 1 + away] == (["lock"] if away else []) + ["reconnect"]
 
 

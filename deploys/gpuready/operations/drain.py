@@ -112,13 +112,13 @@ class Kubectl(PyinfraCommand):
         """
         show(host, "kubectl drain" if self.away else "kubectl uncordon")
         try:
-            hold_again(host)
-            self._drain(host) if self.away else self._let_back()
+            self._drain(host) if self.away else self._let_back(host)
         except (GpureadyError, Pending) as e:
             self.trouble = str(e)
         return True
 
     def _drain(self, host: Host) -> None:
+        hold_again(host)
         cordoned = self._get("{.spec.unschedulable}") == "true"
         self.drained = self.seen = True
         try:
@@ -128,11 +128,12 @@ class Kubectl(PyinfraCommand):
             if self._get("{.spec.unschedulable}") != "true":
                 raise Pending(f"{self.node} was uncordoned while it was drained")
             hold_again(host)
-        except Pending as e:
+        except (GpureadyError, Pending) as e:
             try:
-                self._let_back()
-            except Pending as stays:
-                raise Pending(f"{e}; the node is still drained: {stays}") from None
+                self._let_back(host)
+            except (GpureadyError, Pending) as stays:
+                first = "" if str(e) == str(stays) else f"{e}; "
+                raise Pending(f"{first}the node is still drained: {stays}") from None
             raise
 
     def _evict(self, host: Host) -> None:
@@ -179,8 +180,9 @@ class Kubectl(PyinfraCommand):
         if rest.strip():
             yield rest[:4096].decode("utf-8", "replace")
 
-    def _let_back(self) -> None:
+    def _let_back(self, host: Host) -> None:
         """Uncordon the node if the cordon is gpuready's: somebody may have let it back and cordoned it since."""
+        hold_again(host)
         try:
             found = self._get(_OURS)
         except Pending as e:
