@@ -71,6 +71,18 @@ def test_only_the_way_that_drained_a_node_removes_its_mark(way: str, run: Run, t
         assert mark.exists() == (phase == "before") and (not mark.exists() or mark.read_text("utf-8") == f"{way}\n")
 
 
+@pytest.mark.fault("drain-mark")
+@pytest.mark.parametrize("way", WAYS)
+def test_a_mark_that_cannot_be_removed(way: str, run: Run, tmp_path: Path) -> None:
+    """The node is back all the same, and a note says what to do. (rm removes no directory.)"""
+    (tmp_path / "shown").write_text("NodeName=n1 State=IDLE+DRAIN Reason=gpuready [root@now]\n", "utf-8")
+    (tmp_path / "drained").mkdir()
+    done = run(WAYS[way]("after"))
+    assert done.returncode == 0 and "drain is over" in done.stdout and "remove it" in done.stdout, done
+    if "Slurm" in way:
+        assert "State=IDLE " in (tmp_path / "shown").read_text("utf-8")
+
+
 @pytest.mark.fault("slurm-out-of-service")
 def test_slurm_need_not_have_a_reason_for_the_state_of_a_node(run: Run, tmp_path: Path) -> None:
     (tmp_path / "shown").write_text("NodeName=n1 State=DOWN Comment=none\n", "utf-8")
