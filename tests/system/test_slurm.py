@@ -221,20 +221,18 @@ FAULTS = {
     "slurmctld hangs": Fault(
         f"systemctl kill -s STOP slurmctld; {SOON}; {OVER}",
         "systemctl kill -s CONT slurmctld",
-        ("squeue gives no answer: timed out after 60 s; ", STOPS),
+        ("scontrol gives no answer: timed out after 60 s; ", STOPS),
         True,
     ),
     "munge ends": Fault(
-        f"systemctl stop munge; {OVER}", "systemctl start munge", ("squeue gives no answer", STOPS), True
+        f"systemctl stop munge; {OVER}", "systemctl start munge", ("scontrol gives no answer", STOPS), True
     ),
     "slurmd killed": Fault(
         f"systemctl kill -s KILL --kill-whom=main slurmd; {OVER}",
         "systemctl start slurmd",
         ("there are still Slurm jobs",),
     ),
-    "resumed by others": Fault(
-        f"scontrol update NodeName=$(hostname) State=RESUME; {END}", says=("went back into service",)
-    ),
+    "resumed by others": Fault("scontrol update NodeName=$(hostname) State=RESUME", says=("went back into service",)),
 }
 
 

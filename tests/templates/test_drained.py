@@ -71,6 +71,18 @@ def test_only_the_way_that_drained_a_node_removes_its_mark(way: str, run: Run, t
         assert mark.exists() == (phase == "before") and (not mark.exists() or mark.read_text("utf-8") == f"{way}\n")
 
 
+@pytest.mark.fault("slurm-resumed")
+@pytest.mark.parametrize("job", ["7\n", ""], ids=["a job runs", "no job"])
+def test_a_node_that_others_resume_is_given_up_at_once(job: str, run: Run, tmp_path: Path) -> None:
+    """More jobs may start there at any time."""
+    (tmp_path / "shown.jobs").write_text("7\n", "utf-8")
+    resumed = f'scontrol update NodeName=n1 State=RESUME; printf "{job}" >"$SHOWN.jobs"; paused=$((paused + 1))'
+    done = run(DrainSlurm("before", "n1"), f"{resumed}; [ $paused -lt 3 ] || exit 9")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "n1 went back into service while gpuready waited for its jobs\n"
+    assert not (tmp_path / "drained").exists()
+
+
 @pytest.mark.fault("drain-mark")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_mark_that_cannot_be_removed(way: str, run: Run, tmp_path: Path) -> None:
