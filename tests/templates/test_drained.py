@@ -56,12 +56,10 @@ def test_only_the_way_that_drained_a_node_removes_its_mark(way: str, run: Run, t
         if other == way:
             continue
         mark.write_text(f"{other}\n", "utf-8")
-        before = run(WAYS[way]("before"))
-        assert (before.returncode, before.stdout) == (1, "")
-        assert before.stderr == f"drained {other}, by an earlier run: bring it back first\n"
-        after = run(WAYS[way]("after"))
-        assert (after.returncode, after.stderr) == (0, "")
-        assert after.stdout == f"still drained {other}, by an earlier run: bring it back\n"
+        says = f"an earlier run drained the node {other}: once it is back in service, remove {mark}\n"
+        before, after = (run(WAYS[way](phase)) for phase in ("before", "after"))
+        assert (before.returncode, before.stdout, before.stderr) == (1, "", says)
+        assert (after.returncode, after.stdout, after.stderr) == (0, says, "")
         assert mark.read_text("utf-8") == f"{other}\n"
     assert not (tmp_path / "told").exists() and "DRAIN" not in shown.read_text("utf-8")
     mark.unlink()
