@@ -5,6 +5,7 @@ The real kubectl and API server: tests/kubernetes.
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -366,6 +367,28 @@ def test_a_connection_that_breaks_is_opened_again(
 def test_no_kubectl(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     assert controller.drain("") == "kubectl is not installed on this machine"
+
+
+@pytest.mark.parametrize(("verb", "patches"), [("get", []), ("drain", [AWAY, BACK])])
+def test_a_controller_that_can_start_no_process(
+    controller: Controller, monkeypatch: pytest.MonkeyPatch, verb: str, patches: list[dict[str, Any]]
+) -> None:
+    start = subprocess.Popen
+
+    def popen(words: list[str], **options: Any) -> Any:
+        if words[1] == verb:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        return start(words, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    (controller.folder / "book").touch()
+    assert controller.drain(DONE) == f"kubectl {verb} failed: [Errno 11] Resource temporarily unavailable"
+    assert controller.patches() == patches
+
+
+def test_an_answer_of_kubectl_that_is_no_text(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OURS", "\udcff")
+    assert "the node is still drained: kubectl get failed: 'utf-8' codec" in controller.drain("exit 1")
 
 
 def test_a_cordon_whose_answer_is_lost_is_taken_back(controller: Controller) -> None:

@@ -224,6 +224,8 @@ class Kubectl(PyinfraCommand):
             )
         except FileNotFoundError:
             raise Pending(_MISSING) from None
+        except (OSError, UnicodeError) as e:
+            raise Pending(f"{said} failed: {e}") from None
         except subprocess.TimeoutExpired:
             raise Pending(f"{said} gave no answer within {ANSWER} s") from None
         if done.returncode:
@@ -247,6 +249,8 @@ def _started(words: list[str]) -> subprocess.Popen[bytes]:
         )
     except FileNotFoundError:
         raise Pending(_MISSING) from None
+    except (OSError, UnicodeError) as e:
+        raise Pending(f"kubectl {words[1]} failed: {e}") from None
 
 
 def _flags(options: KubectlOptions, limit: int) -> list[str]:
