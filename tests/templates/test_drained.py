@@ -83,6 +83,26 @@ def test_a_node_that_others_resume_is_given_up_at_once(job: str, run: Run, tmp_p
 
 @pytest.mark.fault("drain-mark")
 @pytest.mark.parametrize("way", WAYS)
+def test_a_mark_that_cannot_be_written(way: str, run: Run, tmp_path: Path) -> None:
+    """Nothing is drained."""
+    (tmp_path / "drained").mkdir()
+    done = run(WAYS[way]("before"))
+    assert done.returncode == 1 and done.stderr.endswith(f"cannot write {tmp_path}/drained\n"), done
+    assert not (tmp_path / "told").exists() and "DRAIN" not in (tmp_path / "shown").read_text("utf-8")
+
+
+def test_a_command_runs_between_mark_and_unmark(run: Run, tmp_path: Path) -> None:
+    """One that fails has not drained the node, unless an earlier run did."""
+    mark, told = tmp_path / "drained", tmp_path / "told"
+    for phase, code, there in (("before", 3, False), ("before", 0, True), ("before", 3, True), ("after", 3, True)):
+        done = run(DrainByCommand(phase, f"cat drained >told; echo no; exit {code}"))
+        assert done.returncode == bool(code) and ("failed (exit 3): no" in done.stderr) == bool(code)
+        assert told.read_text("utf-8") == "by maintenance.drain.before\n"
+        assert mark.exists() == there
+
+
+@pytest.mark.fault("drain-mark")
+@pytest.mark.parametrize("way", WAYS)
 def test_a_mark_that_cannot_be_removed(way: str, run: Run, tmp_path: Path) -> None:
     """The node is back all the same, and a note says what to do. (rm removes no directory.)"""
     (tmp_path / "shown").write_text("NodeName=n1 State=IDLE+DRAIN Reason=gpuready [root@now]\n", "utf-8")
