@@ -264,6 +264,17 @@ def test_a_node_that_is_uncordoned_in_the_drain(controller: Controller, monkeypa
     assert controller.patches() == [AWAY, {**BACK, "spec": {}}] and not controller.note and not controller.drained
 
 
+@pytest.mark.fault("kubernetes-uncordoned")
+def test_a_node_that_is_uncordoned_just_before_the_drain(
+    controller: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kubectl drain then cordons it, so that cordon is gpuready's although no field says so."""
+    monkeypatch.setenv("OURS", '/drained/true/{"f:metadata":{}}')
+    told = controller.drain(f"echo node/n1 cordoned; {DONE}")
+    assert told == "n1 was uncordoned while it was drained"
+    assert controller.patches() == [AWAY, BACK] and not controller.note and not controller.drained
+
+
 GONE = 'Error from server (NotFound): nodes "n1" not found'
 
 

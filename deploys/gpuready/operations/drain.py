@@ -104,6 +104,7 @@ class Kubectl(PyinfraCommand):
         super().__init__()
         self.node, self.options, self.limit = node, drain.kubectl, drain.timeout
         self.away, self.drained, self.seen, self.trouble, self.note = away, drained, seen, "", ""
+        self._again = False  # somebody undid the cordon, and kubectl drain made another one, which is not marked
 
     def execute(self, state: Any, host: Host, connector_arguments: Any) -> bool:
         """Called by pyinfra. Stores trouble for the operation.
@@ -142,6 +143,9 @@ class Kubectl(PyinfraCommand):
         with _started(["kubectl", "drain", self.node, *_flags(self.options, self.limit)]) as process:
             try:
                 for line in self._lines(process, begun + self.limit + ANSWER):
+                    if line.strip() == f"node/{self.node} cordoned":  # gpuready's own cordon is "already cordoned"
+                        self._again = True
+                        raise Pending(f"{self.node} was uncordoned while it was drained")
                     if line:
                         leaving.read(line)
                     elif context(host).stop.asked:
@@ -191,7 +195,8 @@ class Kubectl(PyinfraCommand):
             found = ""
         _, mark, cordoned, fields = (found or "///").split("/", 3)
         # A node without managedFields, such as one from before Kubernetes 1.18, shows nobody's fields.
-        ours = '"f:unschedulable"' in fields or (mark == "drained" and not fields)
+        again = self._again and cordoned == "true"
+        ours = again or '"f:unschedulable"' in fields or (mark == "drained" and not fields)
         if ours or mark == "drained":
             self._patch(None, **({"unschedulable": None} if ours else {}))
         self.drained = False
