@@ -155,6 +155,8 @@ class Kubectl(PyinfraCommand):
                         show(host, f"kubectl drain waits for {now}")
                 code = process.wait(timeout=self.patience)
             except subprocess.TimeoutExpired:
+                if not str(leaving):
+                    raise Pending("kubectl drain gave no answer") from None
                 code = 1
             finally:
                 process.kill()  # no effect on a kubectl that ended
