@@ -180,8 +180,16 @@ def test_a_kubectl_that_does_not_keep_its_own_time_is_ended(
     controller: Controller, monkeypatch: pytest.MonkeyPatch, says: str, told: str
 ) -> None:
     monkeypatch.setattr(Kubectl, "patience", 0.1)
-    clock = iter(range(0, 10_000_000, 40))
-    monkeypatch.setattr("gpuready.operations.drain.time.monotonic", lambda: float(next(clock)))
+    now = 0.0
+
+    class Slow(Leaving):
+        def read(self, line: str) -> None:
+            nonlocal now
+            super().read(line)
+            now += 1000 if "front" in line else 0
+
+    monkeypatch.setattr(drain, "Leaving", Slow)
+    monkeypatch.setattr("gpuready.operations.drain.time.monotonic", lambda: now)
     trouble = controller.drain(f"{says}exec {sys.executable} -c 'import signal; signal.pause()' >&- 2>&-", timeout=60)
     assert trouble.startswith(told)
 
