@@ -38,7 +38,7 @@ def _drained(spec: NodeSpec, state: NodeState) -> Verdict:
     marker = state.files.get(DRAINED)
     if marker is None:
         return passed("gpuready has not drained this node")
-    return fail(f"gpuready drained this node and did not bring it back ({marker.text.strip()})")
+    return fail(f"gpuready drained this node and has not brought it back yet ({marker.text.strip()})")
 
 
 CHECKS = (
