@@ -36,6 +36,7 @@ def made(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Node]
 @pytest.fixture
 def node(made: Node) -> Node:
     """Schedulable and without a pod, whatever the test before did."""
+    made.run("systemctl kill -s CONT kube-apiserver", check=False)
     made.run("systemctl start containerd docker etcd kube-apiserver kubelet; rm -f /etc/kubernetes/manifests/*")
     made.suite = "sid"
     cluster = made.cluster

@@ -172,8 +172,10 @@ def test_an_annotation_that_somebody_removes(node: Node, tmp_path: Path) -> None
 def test_an_api_server_without_an_answer(node: Node, tmp_path: Path, hang: str, over: str) -> None:
     before = node.run_pods(several("Deployment"))
     env = meddled(node, tmp_path, "drain*", on_the_node(node, hang)) | {LIMITS: "operations.drain.ANSWER=3"}
-    asked = node.ask(env=env, **drain("5s"))
-    node.run(over)
+    try:
+        asked = node.ask(env=env, **drain("5s"))
+    finally:
+        node.run(over)
     node.cluster.until_served()
     node.left(asked, "until drained: ", "kubectl get gave no answer within 3 s")
     assert node.pods() == before

@@ -27,6 +27,7 @@ PROGRAM = "/etc/slurm/gpuready-gate"
 JOB = "until [ -e /var/tmp/end ]; do sleep 0.2; done; echo ended >/var/tmp/said"
 #: Back in service, without a job.
 CLEAN = """
+systemctl kill -s CONT slurmctld || true
 systemctl start munge slurmctld slurmd
 until scontrol ping | grep -q 'is UP'; do sleep 0.1; done
 for u in root gpu; do scancel --signal=KILL --full -u $u; scancel -u $u; done
@@ -242,9 +243,11 @@ FAULTS = {
 def test_what_happens_in_a_drain(node: Node, fault: Fault) -> None:
     """The job runs to its end, and the node is given back, or the step says so and the next run gives it back."""
     number = node.job()
-    code, said = node.drain("before", 1800, fault.begins)
+    try:
+        code, said = node.drain("before", 1800, fault.begins)
+    finally:
+        node.sh(fault.ends)
     assert code == bool(fault.says) and all(word in said for word in fault.says), said
-    node.sh(fault.ends)
     until(lambda: node.run("scontrol ping", check=False).stdout.count("UP"), 60)
     if fault.drained or not fault.says:
         until(lambda: "DRAIN" in node.state() and node.reason() == "gpuready", 60)
