@@ -180,7 +180,11 @@ NODE: list[Row] = [
     warns("node.reboot", "/run/reboot-required", state(reboot_required=True)),
     # node.drained
     passes("node.drained", "has not drained"),
-    fails("node.drained", "bring it back (in Slurm, as n1)", holding("in Slurm, as n1\n", "/var/lib/gpuready/drained")),
+    fails(
+        "node.drained",
+        "brought it back yet (in Slurm, as n1)",
+        holding("in Slurm, as n1\n", "/var/lib/gpuready/drained"),
+    ),
     passes("node.packages", "are configured", packages(runc=True)),
     fails("node.packages", "not configured: nvidia", packages(runc=True, nvidia=False)),
     is_unknown("node.packages", "no answer", NodeState(packages=STUCK)),

@@ -4,134 +4,33 @@ One machine is the cluster and its node. Its pods are Kubernetes', made by its c
 """
 
 import json
-import os
 import re
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.lab import Lab, access, cri, kubernetes
-from tests.lab.kubernetes import Cluster, pod_spec
-from tests.system.disturbed import Disturbed
-from tests.system.faults import until
-from tests.system.harness import Gpuready, Inventories, Result
+from tests.kubernetes.node import (
+    BUDGET,
+    BY_KUBECTL,
+    MARK,
+    RIGHTS,
+    Node,
+    drain,
+    killed_while_draining,
+    meddled,
+    on_the_node,
+    several,
+    single,
+)
+from tests.lab import cri, kubernetes
+from tests.system.harness import Result
 
 DATA = Path(__file__).parents[1] / "data/kubectl"
-BY_KUBECTL = {"restart": "drained", "drain": "kubectl"}
 GPU = {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]}
 SHM = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
-LABELS = {"app": "web"}
-MARK = "{.metadata.annotations.gpuready}"
-BUDGET = {
-    "apiVersion": "policy/v1",
-    "kind": "PodDisruptionBudget",
-    "metadata": {"name": "web"},
-    "spec": {"minAvailable": 1, "selector": {"matchLabels": LABELS}},
-}
-
-
-def several(kind: str, name: str = "web", **spec: Any) -> dict[str, Any]:
-    """A Deployment or a DaemonSet."""
-    labels = {"app": name}
-    template = {"metadata": {"labels": labels}, "spec": pod_spec(terminationGracePeriodSeconds=5, **spec)}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": {"selector": {"matchLabels": labels}, "template": template},
-    }
-
-
-def single(name: str, **spec: Any) -> dict[str, Any]:
-    """A pod without a controller."""
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": pod_spec(**spec)}
-
-
-def drain(timeout: str = "10m", **options: Any) -> dict[str, Any]:
-    return {"restart": "drained", "drain": {"kubectl": options, "timeout": timeout}}
-
-
-class Node(Disturbed):
-    """A cluster of one machine with the exporter."""
-
-    cluster: Cluster
-    suite = "sid"
-
-    def env(self, before: Path | None = None) -> dict[str, str]:
-        path = [*([str(before)] if before else []), str(kubernetes.kubectl(self.suite)), os.environ["PATH"]]
-        return {"KUBECONFIG": str(self.cluster.config), "PATH": ":".join(path)}
-
-    def ask(self, *words: str, env: dict[str, str] | None = None, **maintenance: object) -> Result:
-        return super().ask(*words, env=env or self.env(), **maintenance)
-
-    def begin_asking(self, *words: str, **maintenance: object) -> subprocess.Popen[str]:
-        """Begin the run that :meth:`ask` makes."""
-        given = ["apply", "--yes", "--only", "monitoring", *words]
-        where = self.where(**self.spec_of(**maintenance))
-        return self.gpuready.start(*given, inventory=where, env=self.env())
-
-    def get(self, path: str) -> str:
-        return self.cluster.ask("get", "node", self.name, "-o", f"jsonpath={path}")
-
-    @property
-    def cordoned(self) -> bool:
-        return self.get("{.spec.unschedulable}") == "true"
-
-    def given_back(self) -> None:
-        assert self.get("{.spec.unschedulable}" + MARK) == ""
-
-    def done_in_a_cordon(self, result: Result) -> None:
-        """The run did it, and the node is cordoned as before, and not by gpuready."""
-        assert (result.code, result.changed()) == (0, {"monitoring"}), result.explain()
-        self.place = self.other
-        assert (self.cordoned, self.get(MARK)) == (True, "")
-
-    def pods(self) -> dict[str, str]:
-        """The uid of each pod that runs, by its app or name."""
-        found = json.loads(self.cluster.ask("get", "pods", "-o", "json"))["items"]
-        ready = [
-            each["metadata"]
-            for each in found
-            if each["status"]["phase"] == "Running" and "deletionTimestamp" not in each["metadata"]
-        ]
-        return {each.get("labels", {}).get("app", each["name"]): each["uid"] for each in ready}
-
-    def run_pods(self, *objects: dict[str, Any]) -> dict[str, str]:
-        """Create these, and return the pods that run, when they do."""
-        self.cluster.apply(*objects)
-        names = {each["metadata"]["name"] for each in objects if "template" in each["spec"] or each["kind"] == "Pod"}
-        self.cluster.until(lambda: set(self.pods()) >= names, f"pods {names}")
-        return self.pods()
-
-
-@pytest.fixture(scope="module")
-def made(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Node]:
-    with lab.machine() as machine:
-        found = Node(machine, gpuready, inventory)
-        found.cluster = Cluster(machine)
-        found.cluster.start()
-        found.first()
-        yield found
-
-
-@pytest.fixture
-def node(made: Node) -> Node:
-    """Schedulable and without a pod, whatever the test before did."""
-    made.run("systemctl start containerd docker kube-apiserver kubelet; rm -f /etc/kubernetes/manifests/*")
-    made.suite = "sid"
-    cluster = made.cluster
-    cluster.until_served()
-    cluster.until(lambda: cluster.condition("Ready") == "True", "the node's readiness")
-    cluster.ask("delete", "deployments,daemonsets,jobs,pdb", "--all", "--wait=false")
-    cluster.ask("delete", "pods", "--all", "--grace-period=1", "--wait=false")
-    cluster.ask("uncordon", made.name)
-    cluster.ask("annotate", "node", made.name, "gpuready-")
-    cluster.until(lambda: not cluster.ask("get", "pods", "-o", "name"), "the end of all pods")
-    return made
 
 
 @pytest.mark.parametrize("suite", ["sid", "debian13", "debian12"])
@@ -168,7 +67,7 @@ def test_a_node_that_somebody_else_cordoned_stays_so(node: Node) -> None:
     node.cluster.ask("cordon", node.name)
     asked = node.ask(**drain("6s"))
     assert asked.code == 7 and "after 6 s" in asked.component("monitoring")["pending_reason"], asked.explain()
-    assert (node.cordoned, node.get(MARK)) == (True, "")
+    assert (node.cordoned, node.get(MARK), node.marked) == (True, "", "")
     node.cluster.ask("delete", "pdb", "web")
     node.done_in_a_cordon(node.ask(**BY_KUBECTL))
 
@@ -181,17 +80,6 @@ def test_a_cordon_after_a_drain_that_did_not_end_is_somebody_elses(node: Node, s
     for verb in ("uncordon", "cordon"):
         node.cluster.ask(verb, node.name)
     node.done_in_a_cordon(node.ask(**BY_KUBECTL))
-
-
-def killed_while_draining(node: Node, *words: str) -> None:
-    """A run is killed while a budget holds its drain, which then gives way."""
-    node.run_pods(several("Deployment"), BUDGET)
-    process = node.begin_asking(*words, **drain())
-    until(lambda: node.cordoned, 60)
-    process.kill()
-    process.communicate()
-    assert (node.cordoned, node.get(MARK)) == (True, "drained")
-    node.cluster.ask("delete", "pdb", "web")
 
 
 @pytest.mark.fault("controller-killed")
@@ -212,44 +100,25 @@ def test_so_does_one_with_nothing_to_change(node: Node, tmp_path: Path) -> None:
     node.given_back()
 
 
-def stops_at(node: Node, folder: Path, verb: str) -> dict[str, str]:
-    """An environment whose kubectl is the real one, except that the API server goes before it gets this verb."""
-    ssh, real = " ".join(access.ssh()), kubernetes.kubectl(node.suite)
-    stop = f"{ssh} root@{node.address} systemctl stop kube-apiserver </dev/null"
-    program = folder / "kubectl"
-    program.write_text(f'#!/bin/sh\ncase "$*" in {verb}) {stop} ;; esac\nexec {real}/kubectl "$@"\n', "utf-8")
-    program.chmod(0o755)
-    return node.env(folder)
-
-
 @pytest.mark.fault("kubernetes-api-down")
 def test_an_api_server_that_goes_away(node: Node, tmp_path: Path) -> None:
     before = node.run_pods(several("Deployment"))
-    refused = "was refused"
+    stop = on_the_node(node, "systemctl stop kube-apiserver")
+
+    def asked(at: str) -> Result:
+        found = node.ask(env=meddled(node, tmp_path, at, stop), **BY_KUBECTL)
+        node.run("systemctl start kube-apiserver")
+        node.cluster.until_served()
+        return found
+
     # Before: nothing is drained or changed.
-    asked = node.ask(env=stops_at(node, tmp_path, "get*"), **BY_KUBECTL)
-    assert asked.code == 7 and refused in asked.component("monitoring")["pending_reason"], asked.explain()
-    assert "still drained" not in asked.component("monitoring")["pending_reason"]
-    node.run("systemctl start kube-apiserver")
-    node.cluster.until_served()
-    node.given_back()
+    told = node.waited(asked("get*"), "until drained: kubectl get failed: ", "was refused")
+    assert "still drained" not in told
     # At the drain: nothing is changed, and the run says that the node is still drained.
-    asked = node.ask(env=stops_at(node, tmp_path, "drain*"), **BY_KUBECTL)
-    told = asked.component("monitoring")["pending_reason"]
-    assert asked.code == 7 and told.startswith("until drained: kubectl drain failed: "), asked.explain()
-    assert "; the node is still drained: kubectl get failed: " in told and refused in told
-    node.run("systemctl start kube-apiserver")
-    node.cluster.until_served()
-    assert node.cordoned and node.pods() == before
+    node.left(asked("drain*"), "until drained: kubectl drain failed: ", "kubectl get failed: ", "was refused")
+    assert node.pods() == before
     # After the change: the same, and the next run gives the node back.
-    asked = node.ask(env=stops_at(node, tmp_path, "*managedFields*"), **BY_KUBECTL)
-    assert asked.code == 1 and asked.changed() == {"monitoring"}, asked.explain()
-    told = asked.host()["error"]["message"]
-    assert "the node is still drained: kubectl get failed" in told and refused in told
-    node.place = node.other
-    node.run("systemctl start kube-apiserver")
-    node.cluster.until_served()
-    assert node.cordoned
+    node.left(asked("*managedFields*"), "kubectl get failed: ", "was refused", changed=True)
     node.done(node.ask(**BY_KUBECTL))
 
 
@@ -329,29 +198,12 @@ def test_a_pod_that_requests_a_gpu_is_work_while_it_runs(node: Node) -> None:
     node.done(node.ask(restart="idle"))
 
 
-#: What docs/guides/disruption.md says that the account of gpuready needs.
-RIGHTS = {
-    "nodes": ("", ["get", "patch"]),
-    "pods": ("", ["get", "list"]),
-    "pods/eviction": ("", ["create"]),
-    "daemonsets": ("apps", ["get"]),
-}
-
-
 def test_the_rights_that_a_drain_needs(node: Node, tmp_path: Path) -> None:
-    rules = [{"apiGroups": [group], "resources": [kind], "verbs": verbs} for kind, (group, verbs) in RIGHTS.items()]
-    role: dict[str, Any] = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}
-    role["metadata"] = {"name": "drains"}
-    cluster = node.cluster
-    cluster.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "ops"}}, {**role, "rules": []})
-    bound = ("clusterrolebinding", "drains", "--clusterrole=drains", "--serviceaccount=default:ops")
-    cluster.ask("create", *bound)
-    config = tmp_path / "kubeconfig"
-    config.write_text(cluster.access(cluster.ask("create", "token", "ops")), "utf-8")
-    env = {**node.env(), "KUBECONFIG": str(config)}
+    env = node.account(tmp_path / "kubeconfig")
     node.run_pods(several("Deployment"), several("DaemonSet", "agent"))
+    node.permit({})
     node.waited(node.ask(env=env, **BY_KUBECTL), "until drained: kubectl get failed: ", "forbidden")
-    cluster.apply({**role, "rules": rules})
+    node.permit(RIGHTS)
     node.done(node.ask(env=env, **BY_KUBECTL))
 
 

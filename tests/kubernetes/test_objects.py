@@ -1,15 +1,10 @@
 """What gpuready prints for Kubernetes, as its API server takes it, and a pod of the RuntimeClass on a node."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
-from tests.lab import Lab
-from tests.lab.kubernetes import Cluster, pod_spec
-from tests.system.disturbed import Disturbed
-from tests.system.harness import Gpuready, Inventories
+from tests.kubernetes.node import Node
+from tests.lab.kubernetes import pod_spec
 
 #: As Multus installs it, as far as the API server asks.
 NETWORKS = {
@@ -39,20 +34,6 @@ NETWORKS = {
         ],
     },
 }
-
-
-class Node(Disturbed):
-    cluster: Cluster
-
-
-@pytest.fixture(scope="module")
-def node(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Node]:
-    with lab.machine() as machine:
-        found = Node(machine, gpuready, inventory)
-        found.cluster = Cluster(machine)
-        found.cluster.start()
-        found.first()
-        yield found
 
 
 def test_the_api_server_takes_what_render_prints(node: Node) -> None:

@@ -5,25 +5,40 @@ The real kubectl and API server: tests/kubernetes.
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from pyinfra.api.host import Host
 
+from gpuready.base.errors import LockedError, UnreachableError
+from gpuready.base.step import Reply
+from gpuready.gpu.node import DRAINED
 from gpuready.model.spec import DrainByKubectl, NodeSpec
+from gpuready.model.state import File, NodeState
+from gpuready.operations import drain, lock, step
 from gpuready.operations.context import context
-from gpuready.operations.drain import Kubectl, Leaving
+from gpuready.operations.drain import Kubectl, Leaving, begin
+from gpuready.operations.step import StepCommand
 from tests.operations.begun import begun
 
 HEAD = """#!/bin/sh
 echo "$*" >>"$BOOK"
 [ ! -e "$BOOK.down" ] || exit 3
 case "$1" in
-  get) case "$5" in *managedFields*) printf '%s' "$OURS" ;; *) printf '%s' "$CORDONED" ;; esac; exit 0 ;;
+  get)
+    case "$5" in *managedFields*) ;; *) cat "$BOOK.cordoned"; exit 0 ;; esac
+    [ -z "$SAYS" ] || { echo "$SAYS" >&2; exit 1; }
+    printf '%s' "$OURS"
+    exit 0 ;;
   drain) ;;
-  patch) [ ! -e "$BOOK.lost" ] || { rm "$BOOK.lost"; echo 'error: unexpected EOF' >&2; exit 1; }; exit 0 ;;
+  patch)
+    echo true >"$BOOK.cordoned"
+    [ ! -e "$BOOK.lost" ] || { rm "$BOOK.lost"; echo 'error: unexpected EOF' >&2; exit 1; }
+    exit 0 ;;
   *) exit 0 ;;
 esac
 """
@@ -42,8 +57,8 @@ BUDGET = """echo 'error when evicting pods/"train-1" -n "ml" (will retry after 5
 """
 
 
-#: The annotation, and managedFields as the API server has them after the patch of a drain.
-OURS = 'drained {"f:metadata":{"f:annotations":{".":{},"f:gpuready":{}}},"f:spec":{"f:unschedulable":{}}}'
+#: The annotation, the cordon, and managedFields as the API server has them after the patch of a drain.
+OURS = '/drained/true/{"f:metadata":{"f:annotations":{".":{},"f:gpuready":{}}},"f:spec":{"f:unschedulable":{}}}'
 
 
 def options(drain: dict[str, Any]) -> DrainByKubectl:
@@ -59,18 +74,29 @@ class Controller:
         self.folder, self.progress = folder, list[str]()
         monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
         monkeypatch.setenv("BOOK", str(folder / "book"))
-        monkeypatch.setenv("CORDONED", "")
+        self.cordoned = folder / "book.cordoned"
+        self.cordoned.touch()
+        self.note = ""
         monkeypatch.setenv("OURS", OURS)
+        monkeypatch.setenv("SAYS", "")
         monkeypatch.setattr(Kubectl, "look", 0.05)
+        self.broken = folder / "book.broken"
+        monkeypatch.setattr(step, "is_up", lambda host: not self.broken.exists())
 
     def drain(self, script: str, host: Host | None = None, **drain: Any) -> str:
+        command = Kubectl("n1", options({"kubectl": {}} | drain), away=True)
+        return self.runs(command, script, host)
+
+    def runs(self, command: Kubectl, script: str = "", host: Host | None = None) -> str:
+        """The trouble of this command."""
         kubectl = self.folder / "kubectl"
         kubectl.write_text(HEAD + script, "utf-8")
         kubectl.chmod(0o755)
         host = host or begun("n1")
         context(host).progress = lambda name, activity: self.progress.append(activity)
-        command = Kubectl("n1", options({"kubectl": {}} | drain), away=True)
+        context(host).lock = context(host).lock or Mock()
         assert command.execute(None, host, None)
+        self.note, self.drained = command.note, command.drained
         return command.trouble
 
     def calls(self, verb: str) -> list[str]:
@@ -147,14 +173,25 @@ def test_after_an_interrupt_no_pod_is_waited_for_and_the_node_is_uncordoned(cont
     assert controller.patches() == [AWAY, BACK]
 
 
+@pytest.mark.parametrize(
+    ("says", "told"), [(PODS, "after 1 min there are still pods on n1: "), ("", "kubectl drain gave no answer")]
+)
 def test_a_kubectl_that_does_not_keep_its_own_time_is_ended(
-    controller: Controller, monkeypatch: pytest.MonkeyPatch
+    controller: Controller, monkeypatch: pytest.MonkeyPatch, says: str, told: str
 ) -> None:
     monkeypatch.setattr(Kubectl, "patience", 0.1)
-    clock = iter(range(0, 10_000_000, 40))
-    monkeypatch.setattr("gpuready.operations.drain.time.monotonic", lambda: float(next(clock)))
-    trouble = controller.drain(f"{PODS}exec {sys.executable} -c 'import signal; signal.pause()' >&- 2>&-", timeout=60)
-    assert trouble.startswith("after 1 min there are still pods on n1: ")
+    now = 0.0
+
+    class Slow(Leaving):
+        def read(self, line: str) -> None:
+            nonlocal now
+            super().read(line)
+            now += 1000 if "front" in line else 0
+
+    monkeypatch.setattr(drain, "Leaving", Slow)
+    monkeypatch.setattr("gpuready.operations.drain.time.monotonic", lambda: now)
+    trouble = controller.drain(f"{says}exec {sys.executable} -c 'import signal; signal.pause()' >&- 2>&-", timeout=60)
+    assert trouble.startswith(told)
 
 
 @pytest.mark.parametrize(
@@ -207,29 +244,146 @@ def test_the_output_of_a_kubectl_without_namespaces() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ours", "patches"),
+    ("ours", "patches", "stays"),
     [
-        pytest.param(OURS, [BACK], id="of an earlier run"),
-        pytest.param(" ", [], id="of somebody else"),
+        pytest.param(OURS, [BACK], False, id="of an earlier run"),
+        pytest.param(OURS.replace("drained", ""), [BACK], False, id="of an earlier run, without its annotation"),
+        pytest.param("/drained/true/", [BACK], False, id="of an earlier run, without managedFields"),
+        pytest.param("//true/", [], True, id="of somebody else"),
         pytest.param(
             OURS.replace('"f:unschedulable":{}', ""),
             [{**BACK, "spec": {}}],
+            True,
             id="of somebody else, after an earlier run",
         ),
     ],
 )
 def test_a_node_that_is_cordoned_already(
-    controller: Controller, monkeypatch: pytest.MonkeyPatch, ours: str, patches: list[dict[str, Any]]
+    controller: Controller, monkeypatch: pytest.MonkeyPatch, ours: str, patches: list[dict[str, Any]], stays: bool
 ) -> None:
-    monkeypatch.setenv("CORDONED", "true")
+    """If it stays cordoned, a note says so."""
+    controller.cordoned.write_text("true")
     monkeypatch.setenv("OURS", ours)
     assert controller.drain("echo no >&2; exit 1") == "kubectl drain failed: no"
     assert controller.patches() == patches
+    assert ("to bring the node back: kubectl uncordon n1" in controller.note) == stays and not controller.drained
+
+
+def test_a_node_that_is_uncordoned_in_the_drain(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OURS", '/drained//{"f:metadata":{}}')
+    assert controller.drain('echo >"$BOOK.cordoned"') == "n1 was uncordoned while it was drained"
+    assert controller.patches() == [AWAY, {**BACK, "spec": {}}] and not controller.note and not controller.drained
+
+
+@pytest.mark.fault("kubernetes-uncordoned")
+def test_a_node_that_is_uncordoned_just_before_the_drain(
+    controller: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kubectl drain then cordons it, so that cordon is gpuready's although no field says so."""
+    monkeypatch.setenv("OURS", '/drained/true/{"f:metadata":{}}')
+    told = controller.drain(f"echo node/n1 cordoned; {DONE}")
+    assert told == "n1 was uncordoned while it was drained"
+    assert controller.patches() == [AWAY, BACK] and not controller.note and not controller.drained
+
+
+GONE = 'Error from server (NotFound): nodes "n1" not found'
+
+
+def test_a_node_that_is_not_in_the_cluster_any_more(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SAYS", GONE)
+    assert controller.drain("echo no >&2; exit 1") == "kubectl drain failed: no"
+    assert controller.patches() == [AWAY] and "not in the cluster any more" in controller.note
+    assert not controller.drained
+
+
+@pytest.mark.parametrize(
+    ("says", "seen"),
+    [
+        pytest.param(GONE, False, id="another cluster, or another name"),
+        pytest.param(
+            "Error from server (NotFound): the server could not find the requested resource", True, id="proxy"
+        ),
+        pytest.param('Error from server (NotFound): nodes "n10" not found', True, id="another node"),
+    ],
+)
+def test_a_node_that_is_not_found_need_not_be_deleted(
+    controller: Controller, monkeypatch: pytest.MonkeyPatch, says: str, seen: bool
+) -> None:
+    """It may still be cordoned."""
+    monkeypatch.setenv("SAYS", says)
+    way_back = Kubectl("n1", options({"kubectl": {}}), away=False, drained=True, seen=seen)
+    assert controller.runs(way_back) == f"kubectl get failed: {says}"
+    assert controller.drained and not controller.note and not controller.patches()
 
 
 def test_a_node_that_cannot_be_given_back_is_said_to_be_drained(controller: Controller) -> None:
     trouble = controller.drain('touch "$BOOK.down"; echo no >&2; exit 1')
     assert trouble == "kubectl drain failed: no; the node is still drained: kubectl get failed: exit 3"
+    assert controller.drained
+
+
+@pytest.mark.parametrize("away", [True, False], ids=["drain", "uncordon"])
+def test_without_the_lock_of_the_node_kubectl_does_not_run(
+    controller: Controller, monkeypatch: pytest.MonkeyPatch, away: bool
+) -> None:
+    """The cordon may be that of the run that has it."""
+
+    def held(host: Host, patience: float) -> None:
+        raise LockedError("another gpuready run is changing this node")
+
+    monkeypatch.setattr(lock, "hold", held)
+    command = Kubectl("n1", options({"kubectl": {}}), away=away, drained=True)
+    assert controller.runs(command, DONE) == "another gpuready run is changing this node"
+    assert controller.drained and not (controller.folder / "book").exists()
+
+
+@pytest.mark.fault("two-controllers")
+@pytest.mark.parametrize(("script", "first"), [("", ""), ("echo no >&2; exit 1", "kubectl drain failed: no; ")])
+def test_a_node_that_another_run_took_in_a_drain_is_left_to_it(
+    controller: Controller, monkeypatch: pytest.MonkeyPatch, script: str, first: str
+) -> None:
+    """It may be changing the node, or have found it drained."""
+
+    def hold(host: Host, patience: float) -> None:
+        if controller.cordoned.read_text("utf-8"):
+            raise LockedError(BUSY)
+
+    monkeypatch.setattr(lock, "hold", hold)
+    assert controller.drain(script or DONE) == f"{first}the node is still drained: {BUSY}"
+    assert controller.patches() == [AWAY] and controller.drained
+
+
+@pytest.mark.fault("kubernetes-connection-cut")
+@pytest.mark.parametrize("away", [True, False], ids=["drain", "uncordon"])
+@pytest.mark.parametrize("comes_back", [True, False], ids=["in time", "too late"])
+def test_a_connection_that_breaks_is_opened_again(
+    controller: Controller, monkeypatch: pytest.MonkeyPatch, away: bool, comes_back: bool
+) -> None:
+    """kubectl needs no connection to the node, but the node's lock does; for a while, the old session holds it."""
+    host, taken = begun("n1"), list[str]()
+
+    def reconnect(host: Host) -> None:
+        taken.append("reconnect" if context(host).lock is None else "lost")
+        if not comes_back:
+            raise UnreachableError("the node cannot be reached")
+        controller.broken.unlink()
+
+    def hold(host: Host, patience: float) -> None:
+        taken.append("lock" if patience > lock.SILENCE else "impatient")
+
+    monkeypatch.setattr(step, "_reconnect_at_last", reconnect)
+    monkeypatch.setattr(lock, "hold", hold)
+    command = Kubectl("n1", options({"kubectl": {}}), away=away, drained=True)
+    if not away:
+        controller.broken.touch()
+    trouble = controller.runs(command, f'touch "$BOOK.broken"; {DONE}', host)
+    if comes_back:
+        assert trouble == "" and controller.drained is away
+        assert taken == (["lock"] if away else []) + ["reconnect", "lock"]
+    else:
+        still = "the node is still drained: " if away else ""
+        assert trouble == f"{still}the node cannot be reached" and controller.drained
+        assert taken[: 1 + away] == (["lock"] if away else []) + ["reconnect"]
 
 
 def test_no_kubectl(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,7 +391,87 @@ def test_no_kubectl(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> 
     assert controller.drain("") == "kubectl is not installed on this machine"
 
 
+@pytest.mark.parametrize(("verb", "patches"), [("get", []), ("drain", [AWAY, BACK])])
+def test_a_controller_that_can_start_no_process(
+    controller: Controller, monkeypatch: pytest.MonkeyPatch, verb: str, patches: list[dict[str, Any]]
+) -> None:
+    start = subprocess.Popen
+
+    def popen(words: list[str], **options: Any) -> Any:
+        if words[1] == verb:
+            raise BlockingIOError(11, "Resource temporarily unavailable")
+        return start(words, **options)
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    (controller.folder / "book").touch()
+    assert controller.drain(DONE) == f"kubectl {verb} failed: [Errno 11] Resource temporarily unavailable"
+    assert controller.patches() == patches
+
+
+def test_an_answer_of_kubectl_that_is_no_text(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OURS", "\udcff")
+    assert "the node is still drained: kubectl get failed: 'utf-8' codec" in controller.drain("exit 1")
+
+
 def test_a_cordon_whose_answer_is_lost_is_taken_back(controller: Controller) -> None:
     (controller.folder / "book.lost").touch()
     assert "unexpected EOF" in controller.drain(PODS + DONE)
     assert controller.patches() == [AWAY, BACK] and not controller.calls("drain")
+
+
+DOWN, REFUSED = "kubectl get failed: exit 3", "kubectl drain failed: no"
+FAILS = "echo no >&2; exit 1"
+BUSY = "another gpuready run is changing this node"
+MARK, UNMARK = "drain-mark", "drain-unmark"
+
+
+@pytest.mark.fault("kubernetes-api-down")
+@pytest.mark.parametrize(
+    ("script", "down", "marked", "locked", "trouble", "steps"),
+    [
+        pytest.param(DONE, False, False, False, "", [MARK], id="drained"),
+        pytest.param(DONE, False, False, True, BUSY, [MARK], id="locked"),
+        pytest.param(DONE, True, False, False, DOWN, [MARK, UNMARK], id="down before the cordon"),
+        pytest.param(DONE, True, True, False, DOWN, [MARK], id="down, and an earlier run drained it"),
+        pytest.param(FAILS, False, True, False, REFUSED, [MARK, UNMARK], id="refused"),
+        pytest.param(
+            f'touch "$BOOK.down"; {FAILS}',
+            False,
+            False,
+            False,
+            f"{REFUSED}; the node is still drained: {DOWN}",
+            [MARK],
+            id="refused, and then down",
+        ),
+    ],
+)
+def test_a_mark_stays_as_long_as_the_node_may_be_drained(
+    controller: Controller,
+    monkeypatch: pytest.MonkeyPatch,
+    script: str,
+    down: bool,
+    marked: bool,
+    locked: bool,
+    trouble: str,
+    steps: list[str],
+) -> None:
+    host, taken = begun("n1"), list[str]()
+    mark = File(text="in Kubernetes, as n1\n", mode=0o644, uid=0, gid=0, mtime=0)
+    monkeypatch.setattr(drain, "node_state", lambda host: NodeState(files={DRAINED: mark} if marked else {}))
+    if down:
+        (controller.folder / "book.down").touch()
+    commands = begin(host, NodeSpec.model_validate({"maintenance": {"drain": "kubectl"}}).maintenance)
+    with pytest.raises(StopIteration) as end:
+        while True:
+            command = next(commands)
+            if isinstance(command, Kubectl):
+                controller.runs(command, script, host)
+            elif isinstance(command, StepCommand):
+                taken.append(command.step.name)
+                command.reply = None if locked else Reply(0, "a note\n")
+                command.error = LockedError(BUSY) if locked else None
+    assert (end.value.value, taken) == (f"until drained: {trouble}" if trouble else "", steps)
+    assert context(host).drained is not bool(trouble)
+    assert (controller.folder / "book").exists() is not locked
+    notes = [] if locked else ["a note"] * len(steps)
+    assert context(host).notes == [call.args[0] for call in host.log_styled.call_args_list] == notes

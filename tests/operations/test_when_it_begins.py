@@ -74,7 +74,7 @@ class Node:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.steps, self.at, self.clock = list[str](), dict[str, Callable[[], object]](), OPEN
-        self.marked, self.maintenance = False, dict[str, Any](MAINTENANCE)
+        self.marked, self.maintenance, self.down = False, dict[str, Any](MAINTENANCE), ""
         monkeypatch.setattr(window, "now", lambda: self.clock)
         monkeypatch.setattr(module, "_run", lambda host, name, script, patience=0: [])
         monkeypatch.setattr(module, "parse", lambda lines, pause=None: self._state())
@@ -92,6 +92,8 @@ class Node:
 
         def kubectl(command: Kubectl, *_: Any) -> bool:
             self._step("kubectl drain" if command.away else "kubectl uncordon")
+            command.trouble = self.down
+            command.drained = command.drained if self.down else command.away
             return True
 
         monkeypatch.setattr(RebootCommand, "execute", rebooted)
@@ -200,6 +202,33 @@ def test_an_interrupt_while_the_node_is_probed_begins_nothing(node: Node, monkey
 
 
 KUBECTL = {**MAINTENANCE, "drain": "kubectl"}
+MARK, UNMARK = "drain-mark", "drain-unmark"
+
+
+@pytest.mark.fault("controller-killed")
+def test_a_node_is_marked_as_long_as_it_is_cordoned(node: Node) -> None:
+    """Whenever gpuready is killed, the check node.drained says who cordoned the node."""
+    node.maintenance = KUBECTL
+    assert node.run(Restarting()) == {"restarting": ""}
+    assert node.steps == [MARK, "kubectl drain", "restarting", "kubectl uncordon", UNMARK]
+
+
+@pytest.mark.fault("kubernetes-api-down")
+def test_a_node_that_could_not_be_uncordoned_keeps_its_mark(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when the run drains it again for another component."""
+    node.maintenance = KUBECTL
+    kubectl = Kubectl.execute
+
+    def execute(command: Kubectl, *given: Any) -> bool:
+        kubectl(command, *given)
+        if not node.down:  # the first drain cordons the node, and then nothing answers
+            node.down = command.trouble = "no answer"
+        return True
+
+    monkeypatch.setattr(Kubectl, "execute", execute)
+    pending = "until drained: no answer"
+    assert node.run(Restarting(), Rebooting()) == {"restarting": pending, "rebooting": pending}
+    assert node.steps == [MARK, "kubectl drain"] * 2
 
 
 @pytest.mark.fault("controller-killed")
@@ -209,7 +238,7 @@ KUBECTL = {**MAINTENANCE, "drain": "kubectl"}
         ((Settled,), MAINTENANCE, True, [AFTER]),
         ((Settled,), MAINTENANCE, False, []),
         ((Settled,), {**MAINTENANCE, "drain": "slurm"}, True, [AFTER]),
-        ((Settled,), KUBECTL, False, ["kubectl uncordon"]),  # it asks Kubernetes for gpuready's annotation
+        ((Settled,), KUBECTL, False, ["kubectl uncordon", UNMARK]),  # it asks Kubernetes whose the cordon is
         ((Settled,), {}, True, []),  # now nothing is drained: check node.drained tells what to do
         ((Settled, Restarting), MAINTENANCE, True, [BEFORE, "restarting", AFTER]),
         ((Restarting, Settled), MAINTENANCE, True, [BEFORE, "restarting", AFTER]),

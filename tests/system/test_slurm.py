@@ -19,7 +19,7 @@ from gpuready.model.state import Unknown
 from gpuready.operations.drain import DrainSlurm
 from tests.lab import Lab, slurm
 from tests.system.disturbed import Disturbed
-from tests.system.faults import until
+from tests.system.faults import lock_is_free, until
 from tests.system.harness import Gpuready, Inventories
 
 PROGRAM = "/etc/slurm/gpuready-gate"
@@ -27,10 +27,11 @@ PROGRAM = "/etc/slurm/gpuready-gate"
 JOB = "until [ -e /var/tmp/end ]; do sleep 0.2; done; echo ended >/var/tmp/said"
 #: Back in service, without a job.
 CLEAN = """
+systemctl kill -s CONT slurmctld || true
 systemctl start munge slurmctld slurmd
 until scontrol ping | grep -q 'is UP'; do sleep 0.1; done
 for u in root gpu; do scancel --signal=KILL --full -u $u; scancel -u $u; done
-rm -f /var/tmp/end /var/tmp/said
+rm -rf /var/tmp/end /var/tmp/said /run/started
 scontrol delete ReservationName=m >/dev/null 2>&1 || true
 until [ -z "$(squeue -h)" ]; do sleep 0.2; done
 shown() { scontrol show node $(hostname) -o; }
@@ -47,9 +48,16 @@ class Node(Disturbed):
     def given_back(self) -> None:
         assert not (self.root / DRAINED.lstrip("/")).exists()
 
-    def drain(self, phase: str, limit: int = 0) -> tuple[int, str]:
-        """Exit code and stderr of the step that drains the node (before) or resumes it (after)."""
-        found = self.run("sh", stdin=DrainSlurm(phase, "", limit).render(), check=False)
+    def drain(self, phase: str, limit: int = 0, meanwhile: str = "") -> tuple[int, str]:
+        """Exit code and stderr of the step that drains the node (before) or resumes it (after).
+
+        ``meanwhile``: what happens when the step waits for the first time. After that, it asks often.
+        """
+        happens = ""
+        if meanwhile:
+            once = f"[ -e /run/slept ] || {{ touch /run/slept; {meanwhile}; }}"
+            happens = f"rm -f /run/slept\nsleep() {{ {once}; command sleep 0.2; }}\n"
+        found = self.run("sh", stdin=happens + DrainSlurm(phase, "", limit).render(), check=False)
         return found.returncode, found.stderr
 
     def state(self) -> set[str]:
@@ -188,6 +196,114 @@ def test_jobs_that_do_not_end_keep_running(node: Node) -> None:
     assert node.of(number, "%T") == "COMPLETING"
 
 
+class Fault(NamedTuple):
+    """What happens while a step waits for a job, what ends that, what the step says, and whether it is the end of it.
+
+    Without ``says``, the step ends well.
+    """
+
+    begins: str
+    ends: str = "true"
+    says: tuple[str, ...] = ()
+    drained: bool = False
+
+
+STOPS = "the node is still drained: scontrol gives no answer for "
+END = """touch /var/tmp/end; until out=$(squeue -h -t R,CG) && [ -z "$out" ]; do command sleep 0.1; done"""
+#: The time of the step is over with its next look, however slow the machine is.
+OVER = "end=0"
+#: slurmctld writes its state some seconds after a change.
+KILL = "until grep -qa gpuready /var/lib/slurm/slurmctld/node_state; do command sleep 0.1; done; "
+KILL += "systemctl kill -s KILL slurmctld"
+#: The step's limit for an answer.
+SOON = 'timeout() { shift 3; command timeout -k 1 1 "$@"; }'
+FAULTS = {
+    "slurmctld killed, and back": Fault(f"{KILL}; systemctl start slurmctld; {END}"),
+    "slurmctld hangs": Fault(
+        f"systemctl kill -s STOP slurmctld; {SOON}; {OVER}",
+        "systemctl kill -s CONT slurmctld",
+        ("scontrol gives no answer: timed out after 60 s; ", STOPS),
+        True,
+    ),
+    "munge ends": Fault(
+        f"systemctl stop munge; {OVER}", "systemctl start munge", ("scontrol gives no answer", STOPS), True
+    ),
+    "slurmd killed": Fault(
+        f"systemctl kill -s KILL --kill-whom=main slurmd; {OVER}",
+        "systemctl start slurmd",
+        ("there are still Slurm jobs",),
+    ),
+    "resumed by others": Fault("scontrol update NodeName=$(hostname) State=RESUME", says=("went back into service",)),
+}
+
+
+@pytest.mark.fault("slurm-controller-down", "slurm-hangs", "slurm-munge-down", "slurm-node-dies", "slurm-resumed")
+@newest
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_what_happens_in_a_drain(node: Node, fault: Fault) -> None:
+    """The job runs to its end, and the node is given back, or the step says so and the next run gives it back."""
+    number = node.job()
+    try:
+        code, said = node.drain("before", 1800, fault.begins)
+    finally:
+        node.sh(fault.ends)
+    assert code == bool(fault.says) and all(word in said for word in fault.says), said
+    until(lambda: node.run("scontrol ping", check=False).stdout.count("UP"), 60)
+    if fault.drained or not fault.says:
+        until(lambda: "DRAIN" in node.state() and node.reason() == "gpuready", 60)
+        assert (node.root / DRAINED.lstrip("/")).exists()
+    else:
+        node.given_back()
+        assert "DRAIN" not in node.state()
+    assert node.of(number, "%T") in ("RUNNING", "COMPLETED", "")
+    node.end_jobs()
+    until(lambda: (node.root / "var/tmp/said").exists() and not node.run("squeue -h").stdout, 60)
+    assert node.drain("before", 60) == node.drain("after") == (0, "")
+    node.given_back()
+    assert "DRAIN" not in node.state()
+
+
+@pytest.mark.fault("slurm-job-starts")
+@newest
+def test_a_job_that_starts_just_before_the_drain(node: Node) -> None:
+    """Nobody saw it when the node was asked; the drain waits for it."""
+    node.script("/usr/local/bin/scontrol", STARTS_A_JOB)
+    try:
+        code, said = node.drain("before", 2)
+    finally:
+        node.sh("rm /usr/local/bin/scontrol")
+    assert code == 1 and "there are still Slurm jobs on" in said
+    assert node.state() == {"MIXED"}
+    node.given_back()
+
+
+#: The first update is that of the drain.
+STARTS_A_JOB = """#!/bin/sh
+if [ "$1" = update ] && mkdir /run/started 2>/dev/null; then
+  sbatch -o /dev/null --wrap 'until [ -e /var/tmp/end ]; do sleep 0.2; done' >/dev/null
+  until squeue -h -t R | grep -q .; do sleep 0.1; done
+fi
+exec /usr/bin/scontrol "$@"
+"""
+
+
+@pytest.mark.fault("controller-killed")
+@newest
+def test_a_gpuready_that_is_killed_in_a_drain(node: Node) -> None:
+    """What it began on the node waits for the job, and the next run changes and resumes the node."""
+    number = node.job()
+    process = node.begin("apply", "--only", "monitoring", **node.spec_of(restart="drained", drain="slurm"))
+    until(lambda: node.reason() == "gpuready" and "DRAIN" in node.state(), 120)
+    process.kill()
+    process.communicate()
+    assert node.of(number, "%T") == "RUNNING"
+    node.end_jobs()
+    until(lambda: not node.run("systemctl -q list-units --no-legend gpuready-drain*").stdout and lock_is_free(node), 60)
+    assert node.run("cat /var/tmp/said").stdout == "ended\n"
+    node.done(node.ask(restart="drained", drain="slurm"))
+    assert "DRAIN" not in node.state()
+
+
 @pytest.mark.promise
 @newest
 def test_a_job_runs_to_its_end_before_the_change(node: Node) -> None:
@@ -210,8 +326,10 @@ def test_a_job_runs_to_its_end_before_the_change(node: Node) -> None:
 @newest
 def test_a_node_that_somebody_else_drained_stays_so(node: Node) -> None:
     node.update("State=DRAIN", "Reason='bad fan'")
-    node.done(node.ask(restart="drained", drain="slurm"))
+    result = node.ask(restart="drained", drain="slurm")
+    node.done(result)
     assert (node.state(), node.reason()) == ({"IDLE", "DRAIN"}, "bad fan")
+    assert any(f"{node.name} stays IDLE+DRAIN, because " in note for note in result.host()["notes"]), result.explain()
 
 
 GRES = "/etc/slurm/gres.conf"

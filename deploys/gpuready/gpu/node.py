@@ -38,7 +38,7 @@ def _drained(spec: NodeSpec, state: NodeState) -> Verdict:
     marker = state.files.get(DRAINED)
     if marker is None:
         return passed("gpuready has not drained this node")
-    return fail(f"gpuready drained this node and did not bring it back ({marker.text.strip()})")
+    return fail(f"gpuready drained this node and has not brought it back yet ({marker.text.strip()})")
 
 
 CHECKS = (
@@ -76,7 +76,8 @@ CHECKS = (
         Level.config,
         "gpuready drained the node for maintenance, and then was interrupted or could not bring it back into service.",
         f"cat {DRAINED}",
-        f"bring the node back into service (scontrol update State=RESUME, or maintenance.drain.after); rm {DRAINED}",
+        "bring the node back into service (scontrol update State=RESUME, kubectl uncordon or "
+        f"maintenance.drain.after); rm {DRAINED}",
         _drained,
     ),
 )

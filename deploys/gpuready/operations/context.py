@@ -44,7 +44,8 @@ class Context:
     host and did not end well, so it may have left the node drained. ``probe_timeout``: seconds. ``patience``: seconds
     to wait for another run's lock. ``stop``: whether the run was interrupted. ``settled``: the probe has waited for
     what was starting. ``current``: the number of pyinfra's operations after which ``state`` is current; -1: after none.
-    ``outcomes``: by component name, in the order in which they ran.
+    ``drained``: this run drained the node. ``cordoned``: it did in Kubernetes, or tried, and did not undo that.
+    ``outcomes``: by component name, in the order in which they ran. ``notes``: remarks for the user.
     """
 
     spec: NodeSpec
@@ -65,6 +66,8 @@ class Context:
     outcomes: dict[str, Attempt] = field(default_factory=dict)
     reboots: list[Reboot] = field(default_factory=list)
     drained: bool = False
+    cordoned: bool = False
+    notes: list[str] = field(default_factory=list)
     lock: Lock | None = None
     execs: int = 0
 

@@ -1,8 +1,9 @@
 """Drain a node before a disruption and resume it afterwards, even if the disruption failed.
 
 Slurm and the user's own commands run on the node. kubectl runs on the controller, with the user and kubeconfig of
-gpuready. A drain is gpuready's by Slurm's reason, or by the manager of the node's field in Kubernetes: the next run
-continues one that was interrupted, and a node that somebody else drained stays drained.
+gpuready. A drain is gpuready's by Slurm's reason, or in Kubernetes by the manager of the node's field or, without
+managers, by the annotation: the next run continues one that was interrupted, and a node that somebody else drained
+stays drained.
 Sources: scontrol(1), squeue(1), ``kubectl drain --help``, pkg/drain/drain.go of kubernetes/kubectl (its output),
 Kubernetes' documentation of managedFields.
 """
@@ -27,13 +28,21 @@ from gpuready.model.spec import DrainByKubectl, DrainCommands, Maintenance
 from gpuready.model.spec import Kubectl as KubectlOptions
 from gpuready.operations.context import context
 from gpuready.operations.node_state import node_state
-from gpuready.operations.step import Pending, StepCommand, show
+from gpuready.operations.step import Pending, StepCommand, hold_again, show
+from gpuready.result.mask import mask_text
+from gpuready.result.text import printable
 
 #: Seconds that work may take to leave the node.
 LIMIT = 1800
+#: Seconds within which the API server must answer.
+ANSWER = 60
 _MARK = "gpuready"
-#: The annotation, and the fields that gpuready set. A field that was removed meanwhile belongs to who set it again.
-_OURS = f"{{.metadata.annotations.{_MARK}}} {{.metadata.managedFields[?(@.manager=='{_MARK}')].fieldsV1}}"
+#: The annotation, the cordon, and the fields that gpuready set. A field that was removed meanwhile belongs to the one
+#: who set it again.
+_OURS = (
+    f"/{{.metadata.annotations.{_MARK}}}/{{.spec.unschedulable}}"
+    f"/{{.metadata.managedFields[?(@.manager=='{_MARK}')].fieldsV1}}"
+)
 
 Commands = Generator[PyinfraCommand, None, str]
 Result = Generator[PyinfraCommand, None, GpureadyError | Pending | None]
@@ -76,7 +85,10 @@ class Leaving:
 
 
 class Kubectl(PyinfraCommand):
-    """Run kubectl on the controller. ``trouble``: what went wrong.
+    """Run kubectl on the controller. ``trouble``: what went wrong. ``note``: why the node is not back in service.
+
+    ``drained``: gpuready cordoned the node, or may have; in the beginning, that an earlier run did. ``seen``: in this
+    run, the node was in the cluster. If it is not there later, somebody deleted it.
 
     It has a session of its own, so Ctrl-C at the terminal does not reach it.
     """
@@ -86,31 +98,43 @@ class Kubectl(PyinfraCommand):
     #: Seconds within which kubectl must exit after the end of its output or of its time.
     patience: float = 10
 
-    def __init__(self, node: str, drain: DrainByKubectl, *, away: bool) -> None:
+    def __init__(
+        self, node: str, drain: DrainByKubectl, *, away: bool, drained: bool = False, seen: bool = False
+    ) -> None:
         super().__init__()
         self.node, self.options, self.limit = node, drain.kubectl, drain.timeout
-        self.away, self.trouble = away, ""
+        self.away, self.drained, self.seen, self.trouble, self.note = away, drained, seen, "", ""
+        self._again = False  # somebody undid the cordon, and kubectl drain made another one, which is not marked
 
     def execute(self, state: Any, host: Host, connector_arguments: Any) -> bool:
-        """Called by pyinfra. Stores trouble for the operation."""
+        """Called by pyinfra. Stores trouble for the operation.
+
+        It needs the node's lock: the cordon may be that of another run, which changes the node.
+        """
         show(host, "kubectl drain" if self.away else "kubectl uncordon")
         try:
-            self._drain(host) if self.away else self._let_back()
-        except Pending as e:
+            self._drain(host) if self.away else self._let_back(host)
+        except (GpureadyError, Pending) as e:
             self.trouble = str(e)
         return True
 
     def _drain(self, host: Host) -> None:
+        hold_again(host)
         cordoned = self._get("{.spec.unschedulable}") == "true"
+        self.drained = self.seen = True
         try:
             if not cordoned:
                 self._patch("drained", unschedulable=True)  # it may do so although its answer is lost
             self._evict(host)
-        except Pending as e:
+            if self._get("{.spec.unschedulable}") != "true":
+                raise Pending(f"{self.node} was uncordoned while it was drained")
+            hold_again(host)
+        except (GpureadyError, Pending) as e:
             try:
-                self._let_back()
-            except Pending as stays:
-                raise Pending(f"{e}; the node is still drained: {stays}") from None
+                self._let_back(host)
+            except (GpureadyError, Pending) as stays:
+                first = "" if str(e) == str(stays) else f"{e}; "
+                raise Pending(f"{first}the node is still drained: {stays}") from None
             raise
 
     def _evict(self, host: Host) -> None:
@@ -118,7 +142,10 @@ class Kubectl(PyinfraCommand):
         leaving, begun, shown = Leaving(), time.monotonic(), ""
         with _started(["kubectl", "drain", self.node, *_flags(self.options, self.limit)]) as process:
             try:
-                for line in self._lines(process, begun + self.limit + 60):
+                for line in self._lines(process, begun + self.limit + ANSWER):
+                    if line.strip() == f"node/{self.node} cordoned":  # gpuready's own cordon is "already cordoned"
+                        self._again = True
+                        raise Pending(f"{self.node} was uncordoned while it was drained")
                     if line:
                         leaving.read(line)
                     elif context(host).stop.asked:
@@ -128,6 +155,8 @@ class Kubectl(PyinfraCommand):
                         show(host, f"kubectl drain waits for {now}")
                 code = process.wait(timeout=self.patience)
             except subprocess.TimeoutExpired:
+                if not str(leaving):
+                    raise Pending("kubectl drain gave no answer") from None
                 code = 1
             finally:
                 process.kill()  # no effect on a kubectl that ended
@@ -157,10 +186,29 @@ class Kubectl(PyinfraCommand):
         if rest.strip():
             yield rest[:4096].decode("utf-8", "replace")
 
-    def _let_back(self) -> None:
-        mark, _, fields = self._get(_OURS).partition(" ")
-        if mark == "drained":  # but somebody may have let it back and cordoned it since
-            self._patch(None, **({"unschedulable": None} if '"f:unschedulable"' in fields else {}))
+    def _let_back(self, host: Host) -> None:
+        """Uncordon the node if the cordon is gpuready's: somebody may have let it back and cordoned it since."""
+        hold_again(host)
+        try:
+            found = self._get(_OURS)
+        except Pending as e:
+            if not self.seen or f'nodes "{self.node}" not found' not in str(e):
+                raise
+            found = ""
+        _, mark, cordoned, fields = (found or "///").split("/", 3)
+        # A node without managedFields, such as one from before Kubernetes 1.18, shows nobody's fields.
+        again = self._again and cordoned == "true"
+        ours = again or '"f:unschedulable"' in fields or (mark == "drained" and not fields)
+        if ours or mark == "drained":
+            self._patch(None, **({"unschedulable": None} if ours else {}))
+        self.drained = False
+        if not found:
+            self.note = f"{self.node} is not in the cluster any more; kubelet registers it again when it starts"
+        elif cordoned and not ours:
+            self.note = (
+                f"{self.node} stays cordoned, because nothing says that gpuready cordoned it; to bring the node back: "
+                f"kubectl uncordon {self.node}"
+            )
 
     def _patch(self, mark: str | None, **spec: bool | None) -> None:
         """Change annotation and node in one, so that no end of this process comes between them."""
@@ -171,20 +219,22 @@ class Kubectl(PyinfraCommand):
         return self._call("get", "node", self.node, "-o", f"jsonpath={path}").strip()
 
     def _call(self, *words: str) -> str:
-        said, seconds = f"kubectl {words[0]}", 60
+        said = f"kubectl {words[0]}"
         try:
             done = subprocess.run(
                 ["kubectl", *words],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
-                timeout=seconds,
+                timeout=ANSWER,
                 start_new_session=True,
             )
         except FileNotFoundError:
             raise Pending(_MISSING) from None
+        except (OSError, UnicodeError) as e:
+            raise Pending(f"{said} failed: {e}") from None
         except subprocess.TimeoutExpired:
-            raise Pending(f"{said} gave no answer within {seconds} s") from None
+            raise Pending(f"{said} gave no answer within {ANSWER} s") from None
         if done.returncode:
             told = [line.strip() for line in done.stderr.splitlines() if line.strip()]
             raise Pending(f"{said} failed: {'; '.join(told[-3:]) or f'exit {done.returncode}'}")
@@ -206,6 +256,8 @@ def _started(words: list[str]) -> subprocess.Popen[bytes]:
         )
     except FileNotFoundError:
         raise Pending(_MISSING) from None
+    except (OSError, UnicodeError) as e:
+        raise Pending(f"kubectl {words[1]} failed: {e}") from None
 
 
 def _flags(options: KubectlOptions, limit: int) -> list[str]:
@@ -262,6 +314,13 @@ def end(host: Host, maintenance: Maintenance) -> Commands:
     return f"the node is still drained: {trouble}" if trouble else ""
 
 
+class MarkKubernetes(Script, template="lib/drain-kubectl"):
+    """Write on the node that gpuready drains it in Kubernetes (phase before), or remove that (after)."""
+
+    phase: str
+    node: str
+
+
 class DrainByCommand(Script, template="lib/drain"):
     """Run the user's command for a phase (before or after), for at most ``limit`` seconds."""
 
@@ -283,13 +342,40 @@ def _run(host: Host, maintenance: Maintenance, phase: str) -> Commands:
     if drain == "kubectl":
         drain = DrainByKubectl.model_construct(kubectl=KubectlOptions.model_construct())
     if isinstance(drain, DrainByKubectl):
-        kubectl = Kubectl(maintenance.node or host.name, drain, away=phase == "before")
-        yield kubectl
-        return kubectl.trouble
+        return (yield from _by_kubectl(host, maintenance.node or host.name, drain, away=phase == "before"))
     if isinstance(drain, DrainCommands):
         script: Script = DrainByCommand(phase, getattr(drain, phase))
     else:
         script = DrainSlurm(phase, maintenance.node or "")
-    command = StepCommand(Step(f"drain-{phase}", script, timeout=LIMIT + 120, summary=f"drain: {phase}"))
+    return (yield from _step(host, phase, script, LIMIT + 120))
+
+
+def _by_kubectl(host: Host, name: str, drain: DrainByKubectl, *, away: bool) -> Commands:
+    """Mark the node before the cordon, and until it is uncordoned."""
+    node = context(host)
+    drained = not away or node.cordoned or DRAINED in node_state(host).files
+    kubectl = Kubectl(name, drain, away=away, drained=drained, seen=node.drained)
+    if away and (trouble := (yield from _step(host, "mark", MarkKubernetes("before", name)))):
+        return trouble
+    yield kubectl
+    node.cordoned = kubectl.drained
+    if kubectl.note:
+        _note(host, kubectl.note)
+    if not kubectl.drained and (left := (yield from _step(host, "unmark", MarkKubernetes("after", name)))):
+        _note(host, f"the node is no longer drained, but {DRAINED} is still there: {left}")
+    return kubectl.trouble
+
+
+def _step(host: Host, name: str, script: Script, timeout: int = 60) -> Commands:
+    command = StepCommand(Step(f"drain-{name}", script, timeout=timeout, summary=f"drain: {name}"))
     yield command
+    out = command.reply.out if command.reply is not None else ""
+    for line in filter(None, map(brief, out.splitlines())):
+        _note(host, line)
     return str(command.error) if command.error is not None else ""
+
+
+def _note(host: Host, text: str) -> None:
+    """Tell the user, also one of plain pyinfra."""
+    context(host).notes.append(text)
+    host.log_styled(printable(mask_text(text)), fg="yellow")

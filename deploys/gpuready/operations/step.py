@@ -22,7 +22,7 @@ from gpuready.base.step import PENDING_EXIT, Reply, Step
 from gpuready.operations import lock
 from gpuready.operations.context import context
 from gpuready.operations.ssh import connect
-from gpuready.operations.transport import ConnectionLost, hang_up, run_script
+from gpuready.operations.transport import ConnectionLost, hang_up, is_up, run_script
 from gpuready.operations.upload import upload
 from gpuready.result.mask import mask_text
 from gpuready.result.text import printable
@@ -133,8 +133,17 @@ def _take_up(host: Host, step: Step, tx: str, why: ConnectionLost) -> Reply:
             remedy="run again",
         )
     with contextlib.suppress(ConvergeError, UnreachableError):  # the next step tries again and reports the error
-        lock.hold(host, patience=lock.SILENCE + 15)  # our old session may hold it until its heartbeat is overdue
+        hold_again(host)
     return _reply(lines)
+
+
+def hold_again(host: Host) -> None:
+    """Take the node's lock after work on the controller: reconnect first, if the connection broke meanwhile."""
+    if not is_up(host):
+        lock.release(host)
+        with gevent.Timeout(_RECONNECT, UnreachableError("the connection broke, and the node cannot be reached")):
+            _reconnect_at_last(host)
+    lock.hold(host, patience=lock.SILENCE + 15)  # our old session may hold it until its heartbeat is overdue
 
 
 def _reconnect_at_last(host: Host) -> None:

@@ -236,6 +236,7 @@ def _conclude(fleet: Fleet, host: Host) -> None:
     result, done, again = fleet.results[host.name], context(host).outcomes, host.name in fleet.again
     for boot in context(host).reboots:
         result.saw_reboot(boot.before, boot.after, boot.seconds)
+    result.notes += context(host).notes
     fill_attempts(result, done)
     failed = _first_error(result)
     touched = any(each.touched for each in done.values())
