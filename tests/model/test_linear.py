@@ -47,7 +47,7 @@ LOCALS = {
     "driver": "580.95.05", "flag": "data-root", "uri": "https://h/x", "url": "https://h/x", "tag": "uuid",
     "base": "libcuda", "plain": "libcuda1", "whole": "error 804", "c": "a", "parts": {},
     "item": TABLE[0], "message": TABLE[0],
-    "pattern": "a*b?", "wanted": "https://h/x",
+    "pattern": "a*b?", "wanted": "https://h/x", "words": "pending|ok",
     "entry": {"match": "H[12]00"}, "rule": {"match": "H[12]00"}, "row": {"match": "H[12]00"}, "name": "gpu01",
 }  # fmt: skip
 
