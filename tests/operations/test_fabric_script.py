@@ -4,7 +4,9 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,12 +18,18 @@ from tests.lab import scale
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, as on a node")
 
 
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory that everybody may enter. Those of pytest become root's alone whenever another pytest begins."""
+    with tempfile.TemporaryDirectory() as found:
+        Path(found).chmod(0o755)
+        yield Path(found)
+
+
 def environment(place: Path, torch: str) -> Path:
-    """A virtual environment with a module torch of ours, which its owner can reach."""
+    """A virtual environment with a module torch of ours."""
     python = shutil.which("python3", path="/usr/bin") or sys.executable
     subprocess.run([python, "-m", "venv", "--without-pip", str(place / "env")], check=True)
-    for folder in (place, *place.parents[:-2]):
-        folder.chmod(folder.stat().st_mode | 0o011)
     (site,) = (place / "env/lib").glob("python3*/site-packages")
     (site / "torch.py").write_text(torch, "utf-8")
     return place / "env"
@@ -124,21 +132,21 @@ class distributed:
 
 
 @pytest.mark.fault("foreign-environment")
-def test_nobody_runs_a_python_of_roots(tmp_path: Path) -> None:
-    env = environment(tmp_path, CUDA)
+def test_nobody_runs_a_python_of_roots(place: Path) -> None:
+    env = environment(place, CUDA)
     assert answer(env / "bin/python").get("tool") == (0, "65534 1 ['7']\n")
 
 
-def test_the_owner_of_an_environment_runs_it(tmp_path: Path) -> None:
-    env = environment(tmp_path, CUDA)
+def test_the_owner_of_an_environment_runs_it(place: Path) -> None:
+    env = environment(place, CUDA)
     for each in (env, *env.rglob("*")):
         os.chown(each, 12345, 12345, follow_symlinks=False)
     found = answer(env / "bin/python")
     assert found.get("tool") == (0, "12345 1 ['7']\n"), found
 
 
-def test_a_result_has_a_line_of_its_own_beside_the_log_of_nccl(tmp_path: Path) -> None:
-    rc, text = answer(environment(tmp_path, CUDA) / "bin/python", LOGS)["tool"]
+def test_a_result_has_a_line_of_its_own_beside_the_log_of_nccl(place: Path) -> None:
+    rc, text = answer(environment(place, CUDA) / "bin/python", LOGS)["tool"]
     assert rc == 0
     assert text.splitlines()[-1] == "{}"
     assert text.count(" NCCL INFO comm ") == 200

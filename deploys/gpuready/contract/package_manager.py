@@ -101,12 +101,12 @@ class Dnf5(PackageManager):
 #: A line that ``entries`` of lib/holds.sh.j2 reads.
 _EDITABLE = re.compile(
     r"""
-    [ \t]*(
+    [ \t]*((
         version[ \t]*=[ \t]*["']1\.0["']
         | packages[ \t]*=[ \t]*\[[ \t]*\]
         | \[\[[ \t]*packages(\.conditions)?[ \t]*\]\]
         | (name|comment|key|comparator|value)[ \t]*=[ \t]*("[^"\\]*"|'[^']*')
-    )?[ \t]*(\#.*)?
+    )[ \t]*)?(\#.*)?
     """,
     re.VERBOSE,
 )
