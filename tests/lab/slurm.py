@@ -1,4 +1,6 @@
-"""Slurm on one test machine: munge, slurmctld and slurmd of its distribution (22.05 on Debian 12, 24.11 on Debian 13).
+"""Slurm on one test machine: munge, slurmctld and slurmd of its distribution.
+
+22.05 on Debian 12, 24.11 on Debian 13, and 26.05 on Debian's next release, which stands for Fedora here.
 
 The node's GPUs are gres by file. slurmd takes any file for one, so these two are device nodes that every machine has,
 and nothing pretends to be a GPU. No cgroup is used, because a machine is a container.
@@ -57,7 +59,7 @@ _FILES = {
     "etc/slurm/cgroup.conf": "CgroupPlugin={cgroup}\n",
 }
 #: 22.05 loads a plugin in any case. What the tests' plugins use of this one is nothing.
-_CGROUP = {"debian12": "cgroup/v1", "debian13": "disabled"}
+_CGROUP = {"debian12": "cgroup/v1", "debian13": "disabled", image.DNF5: "disabled"}
 
 
 def layer(distro: str) -> Path:

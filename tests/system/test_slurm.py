@@ -1,6 +1,6 @@
 """Slurm's own commands and daemons: drain, idle, resume, jobs that run throughout, and the gate as slurmd starts it.
 
-Slurm is Debian's: 24.11, and 22.05 for the steps alone, with slurmctld and slurmd on one machine. The disturbance is
+Slurm is Debian's: 24.11, and 22.05 and 26.05 for the steps alone, with slurmctld and slurmd on one machine. The disturbance is
 the exporter's: class recreate, because systemd is reloaded.
 """
 
@@ -17,7 +17,7 @@ from gpuready.model.parse import parse
 from gpuready.model.slurm import SlurmNode
 from gpuready.model.state import Unknown
 from gpuready.operations.drain import DrainSlurm
-from tests.lab import Lab, slurm
+from tests.lab import Lab, image, slurm
 from tests.system.disturbed import Disturbed
 from tests.system.faults import lock_is_free, until
 from tests.system.harness import Gpuready, Inventories
@@ -85,7 +85,7 @@ class Node(Disturbed):
         self.run("touch /var/tmp/end")
 
 
-@pytest.fixture(scope="module", params=["debian13", "debian12"])
+@pytest.fixture(scope="module", params=["debian13", "debian12", image.DNF5])
 def made(request: pytest.FixtureRequest, lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Node]:
     with lab.machine(request.param) as machine:
         slurm.start(machine)
@@ -103,7 +103,7 @@ def node(made: Node) -> Node:
     return made
 
 
-#: Whole runs take long, so the older Slurm gets the steps alone.
+#: Whole runs take long, so the other releases of Slurm get the steps alone.
 newest = pytest.mark.parametrize("made", ["debian13"], indirect=True)
 
 

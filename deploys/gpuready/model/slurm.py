@@ -1,6 +1,7 @@
 """The node as Slurm's controller has it. Pure; no text raises an error.
 
-Source: scontrol(1), ``show node -o``, of Slurm 22.05 and 24.11. Reasons and comments are other people's text: left out.
+Source: scontrol(1), ``show node -o``, of Slurm 22.05, 24.11 and 26.05. Reasons and comments are
+other people's text: left out.
 """
 
 import re
