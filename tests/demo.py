@@ -6,6 +6,7 @@ H200 node instead; both only read.
 """
 
 import argparse
+import itertools
 import json
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.lab import node
 from tests.lab.host import LabError
 from tests.lab.lab import Lab, available
 
@@ -34,13 +36,18 @@ def main() -> int:
     lab = Lab()
     try:
         lab.prepare(["debian13"])
-        with lab.machine("debian13", name="demo1") as node:
+        with lab.machine("debian13", name=_free()) as machine:
             # A machine without a GPU that says so: otherwise "no GPU seen" would be a failure, as it should.
-            made = node.inventory(hardware={"gpus": "none"}, runtimes={"docker": {"default_runtime": True}})
+            made = machine.inventory(hardware={"gpus": "none"}, runtimes={"docker": {"default_runtime": True}})
             return _show(made.rename(made.with_name("demo.yaml")))
     except LabError as e:
         print(f"demo: {e}", file=sys.stderr)
         return 1
+
+
+def _free() -> str:
+    """A name that no demo of another checkout uses."""
+    return next(name for number in itertools.count(1) if not node.home(name := f"demo{number}").exists())
 
 
 def _show(file: Path) -> int:

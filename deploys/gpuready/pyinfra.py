@@ -91,7 +91,7 @@ def judge() -> Generator[PyinfraCommand, None, None]:
     bad = [j for j in judged if j.verdict.status in ("fail", "unknown")]
     if bad:
         lines = [f"{j.check.id}: {j.verdict.status}: {j.verdict.summary}" for j in bad]
-        yield Failed(ConvergeError("; ".join(lines)))
+        yield Failed(ConvergeError("; ".join([*lines, f"gpuready explain {bad[0].check.id} has the fix"])))
     else:
         host.noop(f"{count(len(judged), 'check')}, none failed")
 

@@ -30,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )  # fmt: skip
     group.addoption(
         "--gpuready-arguments", default="", metavar="WORDS",
-        help="More arguments of gpuready verify, such as '--limit train --passive'.",
+        help="More arguments of gpuready verify, with =: --gpuready-arguments='--limit train --passive'.",
     )  # fmt: skip
 
 

@@ -188,10 +188,10 @@ def test_batches_are_shown_where_there_are_several() -> None:
 @pytest.mark.parametrize(
     ("members", "given", "said"),
     [
-        (hosts(3), "", ["of the hosts whose running work the change may disturb, one goes first"]),
+        (hosts(3), "", ["of hosts whose changes are of class recreate or above, one goes first"]),
         (hosts(3), "2", ["--batch 2"]),
         (hosts(2, sizes="1") + hosts(2, 3, spread=("rack", "a")), "",
-         ["maintenance.batch 1", "of the hosts whose", "maintenance.spread_by: never two hosts of one rack"]),
+         ["maintenance.batch 1", "of hosts whose", "maintenance.spread_by: never two hosts of one rack"]),
         (hosts(2, sizes="1", disturbed=False), "", []),
         (hosts(2, disturbed=False, spread=("rack", "a")), "5%", ["--batch 5%", "maintenance.spread_by: never two"]),
     ],

@@ -194,7 +194,7 @@ def test_a_named_test_without_its_tool_is_unknown(automatic: bool, status: str) 
     assert [each.status for each in run.findings] == ["pass", status, "skip"]
     verdicts = {each.check.id: each.verdict for each in judge_host(run, "n1", NodeSpec(), date(2026, 11, 1))}
     assert (verdicts["fabric.tcp_lat"].status, verdicts["fabric.tcp_bw"].status) == ("pass", status)
-    assert verdicts["fabric.tcp_bw"].remedy == ("" if automatic else "install iperf3")
+    assert verdicts["fabric.tcp_bw"].remedy == ("" if automatic else "install iperf3 on all of these hosts")
 
 
 def test_nccl_is_held_to_sockets() -> None:

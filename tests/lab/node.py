@@ -203,7 +203,7 @@ def save(record: Record) -> None:
     if (place / "machine.json").exists():
         raise LabError(
             f"there is a machine {record.name} already\n"
-            f"  fix:     .venv/bin/python -m tests.lab down --name {record.name} (--all: its run still works)"
+            f"  fix:     .venv/bin/python -m tests.lab down --name {record.name} (while its run works: --all)"
         )
     place.mkdir(parents=True, exist_ok=True)
     (place / "checkout").write_text(CHECKOUT, "utf-8")

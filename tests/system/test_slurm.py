@@ -1,7 +1,7 @@
 """Slurm's own commands and daemons: drain, idle, resume, jobs that run throughout, and the gate as slurmd starts it.
 
-Slurm is Debian's: 24.11, and 22.05 and 26.05 for the steps alone, with slurmctld and slurmd on one machine. The disturbance is
-the exporter's: class recreate, because systemd is reloaded.
+Slurm is Debian's: 24.11, and 22.05 and 26.05 for the steps alone, with slurmctld and slurmd on one machine. The
+disturbance is the exporter's: class recreate, because systemd is reloaded.
 """
 
 from collections.abc import Iterator

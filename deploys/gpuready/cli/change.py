@@ -64,7 +64,7 @@ def consent(verb: str, yes: bool) -> None:
     """Raise UsageError if nobody can be asked."""
     if not yes and not _terminal():
         shows = "gpuready plan" if verb == "apply" else f"gpuready {verb} --dry-run"
-        raise UsageError(f"{verb} without a terminal needs --yes", remedy=f"{shows} shows what it would do")
+        raise UsageError(f"{verb} without a terminal needs --yes", remedy=f"to see what it would do: {shows}")
 
 
 def _terminal() -> bool:

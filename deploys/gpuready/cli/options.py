@@ -304,7 +304,8 @@ _CONSENT = (
                  show_default=True, help="The most disruptive change allowed; maintenance in the spec may allow less.",
                  **_environment("ALLOW_DISRUPTION")),
     _consent("--batch", default="", metavar="N|N%|N,N%",
-                 help="Hosts to change at a time. Default: 1,25% if running work may be affected, else all.",
+                 help="Hosts to change at a time. Default: 1,25% for changes of class recreate or above, else "
+                      "all. A percentage counts the hosts to change.",
                  **_environment("BATCH")),
 )  # fmt: skip
 _MAX_FAIL = _consent(

@@ -15,12 +15,12 @@ from gpuready.base.host_list import hostlist
 MAX_FAIL = re.compile(r"[0-9]{1,6}|[0-9]{1,2}%|100%")
 CAUTIOUS = "1,25%"
 _BY_DEFAULT = (
-    "of the hosts whose running work the change may disturb, one goes first, then a quarter at a time; "
+    "of hosts whose changes are of class recreate or above, one goes first, then a quarter at a time; "
     "--batch or maintenance.batch sets other sizes"
 )
 NO_SHARE = (
-    "this shard may change no host at a time: the batch size, divided by the number of shards, is less than one host. "
-    "Run these hosts without --shard, or with fewer shards"
+    "this shard may change no host at a time: its part of the batch size is less than one host (a percentage counts "
+    "the hosts to change, rounded down). Run these hosts without --shard, with fewer shards, or with larger batches"
 )
 
 Batch = tuple[str, ...]

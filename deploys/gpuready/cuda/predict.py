@@ -226,7 +226,8 @@ def _by_entrypoint(host: Host, image: Image) -> Prediction | None:
     if library is None or _refusal(host, library):
         return None
     why = f"{listed(host, library)} driver branch {host.driver[0]}"
-    text = f"{BY_ENTRYPOINT} {driver(library.version)} ({why}); with --entrypoint, or command: in Kubernetes, error 35"
+    doubt = "uncertain: with --entrypoint, or command: in Kubernetes, error 35"
+    text = f"{BY_ENTRYPOINT} {driver(library.version)} ({why}); {doubt}"
     return Prediction("FORWARD", False, text, library, table=_lists(library))
 
 

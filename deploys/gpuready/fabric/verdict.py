@@ -146,7 +146,9 @@ def found(
     plain = Finding(test.name, server, client, "", "", server_said=errors[0], client_said=errors[1])
     sides = list(zip((server, client), answers, errors, strict=True))
     if missing := [f"{end.host}: {each.missing}" for end, each, _ in sides if each.missing]:
-        return replace(plain, status="skip", summary="; ".join(missing), remedy=f"install {test.source}")
+        return replace(
+            plain, status="skip", summary="; ".join(missing), remedy=f"install {test.source} on all of these hosts"
+        )
     if lost := [f"{end.host}: {each.trouble}" for end, each, _ in sides if each.trouble]:
         return replace(plain, status="unknown", summary="; ".join(lost))
     if test.tcp:

@@ -125,7 +125,7 @@ _ANSWERS = {
     "MINOR": ("They run by minor-version compatibility: the driver is older than the image's CUDA, but of the same major "
               "version. Compiling PTX at run time may fail with error 222.", "an image of the driver's CUDA, or a newer driver, if that happens"),
     "FORWARD": ("They run with the image's own libcuda (forward compatibility, data-center GPUs only). A question mark: "
-                "something is not certain, and the notes say what.",
+                "something is not certain: the reason beside it, or a note, says what.",
                 "gpuready compat --trace shows which libcuda a container loads; where the entrypoint chooses it, as in NGC's images, "
                 "only a run with the entrypoint shows it"),
     "NEEDS_DRIVER": ("The driver is too old for the image (error 35), or too old or too new for the GPU.", _OTHER_IMAGE),

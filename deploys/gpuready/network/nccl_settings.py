@@ -147,7 +147,7 @@ def _doubts(wanted: Choices, nccl: Nccl, state: NodeState) -> Iterator[str]:
 
 def no_device(state: NodeState) -> str:
     elsewhere = ", or it was moved into a container's network namespace" if state.ib_netns_mode == "N" else ""
-    return f"there is no RDMA device on this node (is its driver loaded?{elsewhere})"
+    return f"there is no RDMA device on this node: it has no RDMA NIC, or its driver is not loaded{elsewhere}"
 
 
 def _variables(fabric: tuple[Chosen, ...], nccl: Nccl) -> tuple[dict[str, str], list[str]]:

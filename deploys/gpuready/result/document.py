@@ -204,7 +204,7 @@ def result_schema(parts: Sequence[VerbPart]) -> dict[str, Any]:
 def _complete(schema: dict[str, Any], form: Any) -> None:
     """Add what we always write: all fields but the optional ones, and the properties in the document."""
     for name in form.derived:
-        getter = getattr(Run if form is Summary else form, name).fget
+        getter = getattr(form, name).fget
         hint = get_type_hints(getter, include_extras=True)["return"]
         text = (getter.__doc__ or "").strip()
         schema["properties"][name] = {**_adapter(hint).json_schema(), "description": text}

@@ -487,6 +487,16 @@ class Summary(Part):
     scope: Scope | None = field(default=None, metadata=OPTIONAL)
     """verify: what was judged of each host; omitted: a run that did not begin."""
 
+    @property
+    def level(self) -> LevelName | None:
+        """The level that every judged host reached: the lowest of theirs; null: nothing was judged."""
+        raise NotImplementedError
+
+    @property
+    def gpu_checks(self) -> int:
+        """Checks that really saw a GPU, on all hosts."""
+        raise NotImplementedError
+
 
 Block = Iterable[str]
 #: The form of a value, and its description in the JSON Schema.
@@ -630,13 +640,13 @@ class Run(Summary):
 
     @property
     def level(self) -> LevelName | None:
-        """The level that every judged host reached: the lowest of theirs; null: nothing was judged."""
+        """See :class:`Summary`."""
         seen = {host.level for host in self.hosts if host.level is not None}
         return min(seen, key=LEVELS.index, default=None)
 
     @property
     def gpu_checks(self) -> int:
-        """Checks that really saw a GPU, on all hosts."""
+        """See :class:`Summary`."""
         return sum(host.gpu_checks for host in self.hosts)
 
     @property

@@ -2,9 +2,13 @@
 
 from typing import Any
 
+import pytest
+
 from gpuready.base import resources
+from gpuready.catalogue import BY_ID
 from gpuready.components.driver.component import UNATTENDED
 from gpuready.components.driver.state import Boots, Module
+from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Driver, Linker, NodeState, Package, Unknown
 from tests.gpu.test_libcuda_verdicts import REAL, leading, linker
 from tests.model.probe_answers import DRIVER, h200
@@ -241,3 +245,12 @@ VERDICTS: list[Row] = [
     is_unknown("gpu.model", "lists no GPU", spec={"hardware": {"model": "H200"}}),
 ]
 test_verdict = held(VERDICTS)
+
+
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [({}, True), ({"pci": ("0000:01:00.0 0x030200 0x2335 none",)}, False), ({"proc_version": "580.95.05"}, False)],
+)
+def test_a_machine_without_a_gpu_is_not_told_to_look_for_a_broken_one(facts: dict[str, Any], told: bool) -> None:
+    verdict = BY_ID["gpu.count"].judge(NodeSpec.model_validate({"hardware": {"gpus": 1}}), state(facts))
+    assert (verdict.status, "type of this machine" in verdict.remedy) == ("fail", told)

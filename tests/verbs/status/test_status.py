@@ -182,7 +182,7 @@ def test_the_page() -> None:
     )
     table = [line for line in found if line.startswith(("HOST", "gpu0")) and not line.endswith(" s")]
     assert table == [
-        "HOST   LAST APPLY                          BY      GPUREADY       SPEC           DRIVER                NOW",
+        "HOST   LAST CHANGE                         BY      GPUREADY       SPEC           DRIVER                NOW",
         "gpu01  converged, 1 h ago                  ops@ci  0.1.0          same           580.95.05             "
         "matches the spec",
         "gpu02  pending (some components), 3 d ago  ops@ci  0.0.9 (older)  changed since  580.95.05, was 570.1  "

@@ -142,7 +142,7 @@ def _cells(each: Track, start: float) -> tuple[str, ...]:
 def _drifts(drifts: Sequence[Drift]) -> list[tuple[str, ...]]:
     shared = grouped(
         ((d.component, when(d.since), when(d.applied), f"{d.key}: {d.actual} (expected {d.expected})"
-          + ("; the spec changed, too" if d.spec_changed else "")), d.host)
+          + ("; the spec changed, perhaps not the node" if d.spec_changed else "")), d.host)
         for d in drifts
     )  # fmt: skip
     return [(component, hostlist(hosts), *rest) for (component, *rest), hosts in shared.items()]

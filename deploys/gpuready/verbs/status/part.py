@@ -16,7 +16,7 @@ from gpuready.result.formats import LISTING_FORMATS
 from gpuready.result.model import NOT_COMPARED, Run, VerbPart
 from gpuready.result.text import Painter, columns, grouped
 
-_HEAD = ("HOST", "LAST APPLY", "BY", "GPUREADY", "SPEC", "DRIVER", "NOW")
+_HEAD = ("HOST", "LAST CHANGE", "BY", "GPUREADY", "SPEC", "DRIVER", "NOW")
 _COLORS = {"failed": "red", "pending": "yellow"}
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
