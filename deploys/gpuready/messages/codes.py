@@ -20,12 +20,13 @@ _DOCKER_PAGE = "docs.docker.com/engine/containers/run (exit status)"
 
 
 class _Cause(NamedTuple):
-    """What errors of CUDA that have no entry in the table mean."""
+    """What errors of CUDA and NVML that have no entry in the table mean. ``likely`` as that of a Message."""
 
     numbers: Container[int]
     cause: str
     fix: str
     checks: tuple[str, ...]
+    likely: bool = False
 
 
 #: Calls of a program that CUDA refuses. They say little beside the error of a component. The last one is for all others.
@@ -377,13 +378,14 @@ def _cuda(number: int) -> Message:
         )  # fmt: skip
     title = f"CUDA error {number}: cudaError{names[0]}, CUDA_ERROR_{names[1]}"
     found = next(each for each in _CUDA_CAUSES if number in each.numbers)
-    return Message(title, "", _CUDA_PAGE, found.checks, found.cause, found.fix)
+    return Message(title, "", _CUDA_PAGE, found.checks, found.cause, found.fix, likely=found.likely)
 
 
 def _nvml(number: int) -> Message:
     name = dict(nvml_rows())[number]
     found = next(each for each in _NVML_CAUSES if number in each.numbers)
-    return Message(f"NVML error {number}: NVML_ERROR_{name}", "", _NVML_PAGE, found.checks, found.cause, found.fix)
+    title = f"NVML error {number}: NVML_ERROR_{name}"
+    return Message(title, "", _NVML_PAGE, found.checks, found.cause, found.fix, likely=found.likely)
 
 
 def _exit(number: int) -> Message:
