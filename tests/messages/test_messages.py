@@ -43,6 +43,16 @@ def test_the_table_is_whole() -> None:
             assert re.sub(r"\\[A-Z]", "", pattern).lower() == re.sub(r"\\[A-Z]", "", pattern)
 
 
+def test_a_cause_is_proved_or_likely() -> None:
+    row = {"title": "flarb", "pattern": "flarb failed", "source": "a/b#1", "fix": "mend it"}
+    assert not entry._message({**row, "cause": "The flarb is broken."}).likely
+    found = entry._message({**row, "likely": "The flarb is\nbroken, or missing."})
+    assert found.likely and found.cause == "The flarb is broken, or missing."
+    for wrong in ({}, {"cause": "A.", "likely": "B."}):
+        with pytest.raises(ValueError, match="values to unpack"):
+            entry._message({**row, **wrong})
+
+
 def test_a_file_of_messages_has_room() -> None:
     """A file near the limit of TOML documents is to be split by subject, before one message more breaks explain."""
     for path in entry.DATA.glob("*.toml"):

@@ -20,22 +20,24 @@ _DOCKER_PAGE = "docs.docker.com/engine/containers/run (exit status)"
 
 
 class _Cause(NamedTuple):
-    """What errors of CUDA that have no entry in the table mean."""
+    """What errors of CUDA and NVML that have no entry in the table mean. ``likely`` as that of a Message."""
 
     numbers: Container[int]
     cause: str
     fix: str
     checks: tuple[str, ...]
+    likely: bool = False
 
 
 #: Calls of a program that CUDA refuses. They say little beside the error of a component. The last one is for all others.
 _CUDA_CALLS = (
     _Cause(
         (1,),
-        "A CUDA function got a value that it does not accept. Usual reasons: two libraries that do not fit each other "
-        "(PyTorch, Triton, NCCL, an extension), or one that is too new or too old for the driver or the GPU.",
+        "A CUDA function got a value that it does not accept: two libraries do not fit each other (PyTorch, Triton, NCCL, an "
+        "extension), one is too new or too old for the driver or the GPU, or the program has a fault.",
         f"{_CALL}; then compare the versions of that library, of PyTorch and of the driver",
         (),
+        likely=True,
     ),
     _Cause(
         (4,),
@@ -45,31 +47,35 @@ _CUDA_CALLS = (
     ),
     _Cause(
         (9, 701, 720, 912),
-        "The program started GPU code with more threads, blocks, registers or shared memory than this GPU has.",
+        "The program started GPU code with more threads, blocks, registers or shared memory than this GPU has, "
+        "or with none at all (error 9: an empty input).",
         "update the program or library that started it to a version that supports this GPU, or make its block size smaller; "
         f"{_CALL}",
         (),
     ),
     _Cause(
         (98,),
-        "The GPU code that the program calls was not built for this GPU.",
+        "The GPU code that the program calls was not built for this GPU, or the function is none that runs on a GPU.",
         "install a build for the GPU's compute capability (nvidia-smi --query-gpu=name,compute_cap --format=csv), or rebuild "
         "that library with it (TORCH_CUDA_ARCH_LIST)",
         ("gpu.torch", "wheels.works"),
+        likely=True,
     ),
     _Cause(
         (500,),
-        "CUDA did not find a function or variable in the GPU code that the program loaded. Usual reasons: the code was built "
-        "for another GPU, or the versions of two libraries do not fit each other.",
+        "CUDA did not find a function or variable in the GPU code that the program loaded: the code was built for "
+        "another GPU, or the versions of two libraries do not fit each other. When CUDA starts, a library of the driver is missing.",
         f"reinstall the library whose call fails in a build for this GPU and this PyTorch, and empty its JIT cache; {_CALL}",
         ("gpu.torch",),
+        likely=True,
     ),
     _Cause(
         (400,),
-        "A stream, event or memory handle is not valid here. Usually it belongs to another GPU or process, or to a program "
-        "that has ended.",
+        "A stream, event or memory handle is not valid here. It belongs to another GPU or process, to a program that has "
+        "ended, or was already destroyed.",
         f"look at the errors of the other ranks first; {_CALL}",
         (),
+        likely=True,
     ),
     _Cause(
         range(900, 911),
@@ -85,6 +91,7 @@ _CUDA_CALLS = (
         "cause.",
         f"{_CALL} first; look for an Xid in dmesg",
         ("gpu.xid",),
+        likely=True,
     ),
 )
 _CUDA_CAUSES = (
@@ -108,6 +115,7 @@ _CUDA_CAUSES = (
         "another GPU over NVLink.",
         "restart the program; look for an Xid in dmesg, and pass it to gpuready explain",
         ("gpu.xid", "gpu.ecc", "gpu.nvlink_errors"),
+        likely=True,
     ),
     _Cause(
         (304,),
@@ -116,6 +124,7 @@ _CUDA_CAUSES = (
         "compare with root on the host: if it works there, the container is the cause (ls -l /dev/nvidia* in it, create it "
         "again); else gpuready apply creates the device nodes, and dmesg may name the reason",
         ("driver.nodes", "libcuda.init", "libcuda.container"),
+        likely=True,
     ),
     _Cause(
         (600,),
@@ -131,27 +140,32 @@ _CUDA_CAUSES = (
     ),
     _Cause(
         (702,),
-        "GPU code ran longer than allowed. Only a GPU that drives a display has such a limit.",
+        "GPU code ran longer than allowed. Only a GPU that drives a display, or one of Windows or WSL, has such a limit.",
         "use a GPU without a display, or shorter pieces of GPU code",
         ("gpu.xid",),
     ),
     _Cause(
         range(714, 719),
-        "GPU code of the program crashed. The node is rarely the cause.",
+        "GPU code of the program crashed: a fault of the program or of a library, rarely an error of the GPU.",
         ADVICE["failing-kernel"],
         ("gpu.xid",),
+        likely=True,
     ),
     _Cause(
         (801,),
         "This GPU, driver or platform does not support a function that the program uses. MIG and virtual GPUs lack some.",
         f"{_CALL}, and compare with a GPU where it works",
         ("gpu.mig",),
+        likely=True,
     ),
     _Cause(
         range(805, 811),
-        "The program is a client of the MPS daemon (nvidia-cuda-mps-control), which refused it or ended.",
-        "restart the MPS daemon on the node, or unset CUDA_MPS_PIPE_DIRECTORY to work without it",
+        "The program is a client of the MPS daemon (nvidia-cuda-mps-control), which refused it (too many clients, another user, "
+        "another version) or ended, also after the fault of another client.",
+        "read server.log and control.log in CUDA_MPS_LOG_DIRECTORY first; restart the MPS daemon on the node only if no other client "
+        "works, or unset CUDA_MPS_PIPE_DIRECTORY to work without it",
         ("libcuda.init", "gpu.xid"),
+        likely=True,
     ),
     *_CUDA_CALLS,
 )
@@ -170,6 +184,7 @@ _NVML_CAUSES = (
         "changed, or the GPU is gone.",
         "compare nvidia-smi -L with what the program asks for, and restart the program",
         ("gpu.count", "gpu.mig"),
+        likely=True,
     ),
     _Cause(
         (8,),
@@ -192,10 +207,12 @@ _NVML_CAUSES = (
     _Cause(
         (12,),
         "libnvidia-ml.so.1 was not found: no driver, a directory that ldconfig does not list, a container or pod without the "
-        "NVIDIA runtime, or a pod (DRA driver, GPU Operator) that searches another directory of the host for the driver.",
-        "nvidia-smi on the host first: if it fails, install the driver; gpuready apply (ldso) adds its directory to the linker "
-        "cache. In a container use --runtime=nvidia, in a pod runtimeClassName: nvidia; for the DRA driver check nvidiaDriverRoot",
+        "NVIDIA runtime, or a pod (DRA driver, GPU Operator) that searches another directory of the host for the driver. On a node "
+        "without a GPU this is normal.",
+        "nvidia-smi on the host first: if it fails, pass its error to gpuready explain, or install the driver; gpuready apply "
+        "(ldso) adds its directory to the linker cache. In a container use --runtime=nvidia, in a pod runtimeClassName: nvidia; for the DRA driver check nvidiaDriverRoot",
         ("libcuda.ldcache", "driver.loaded", "docker.runtime", "containerd.runtime", "crio.config"),
+        likely=True,
     ),
     _Cause(
         (13,),
@@ -209,6 +226,7 @@ _NVML_CAUSES = (
         "true in the toolkit's config.toml.",
         "recreate the container with --runtime=nvidia or --gpus all; gpuready verify names a leftover no-cgroups",
         ("config.cgroups", "docker.smoke"),
+        likely=True,
     ),
     _Cause(
         (19,),
@@ -229,12 +247,14 @@ _NVML_CAUSES = (
         "run nvidia-smi on the host: if it fails there, look for an Xid in dmesg; else recreate the container; if a new one "
         "fails, too, use CDI",
         ("gpu.answers", "gpu.xid", "driver.charlinks", "docker.smoke"),
+        likely=True,
     ),
     _Cause(
         range(1000),
         "A program used NVML wrongly, or was built for another version of it. The node is rarely the cause.",
         "update the program (nvidia-ml-py, go-nvml, the exporter) to one that fits the driver",
         ("driver.match",),
+        likely=True,
     ),
 )
 #: Causes of numbers that say nothing of their own. The component that printed them tells more.
@@ -377,13 +397,14 @@ def _cuda(number: int) -> Message:
         )  # fmt: skip
     title = f"CUDA error {number}: cudaError{names[0]}, CUDA_ERROR_{names[1]}"
     found = next(each for each in _CUDA_CAUSES if number in each.numbers)
-    return Message(title, "", _CUDA_PAGE, found.checks, found.cause, found.fix)
+    return Message(title, "", _CUDA_PAGE, found.checks, found.cause, found.fix, likely=found.likely)
 
 
 def _nvml(number: int) -> Message:
     name = dict(nvml_rows())[number]
     found = next(each for each in _NVML_CAUSES if number in each.numbers)
-    return Message(f"NVML error {number}: NVML_ERROR_{name}", "", _NVML_PAGE, found.checks, found.cause, found.fix)
+    title = f"NVML error {number}: NVML_ERROR_{name}"
+    return Message(title, "", _NVML_PAGE, found.checks, found.cause, found.fix, likely=found.likely)
 
 
 def _exit(number: int) -> Message:

@@ -22,9 +22,11 @@ class Message(NamedTuple):
     ``title``: the message, short; unique in the table. ``pattern``: a regular expression for text in lower case whose
     white space is single blanks and which has no backslashes (:func:`gpuready.messages.find.normal`). It has no
     alternatives outside of parentheses, and gaps are bounded. An empty pattern is matched by ``codes`` alone.
-    ``source``: where it was posted or is documented: owner/repo#number, or a page. ``checks``: ids of the checks that
-    judge the cause. ``codes``: also found by these codes, such as ``cuda 804``. ``general``: a wrapper of other
-    messages, shown only if none of those is found. ``also``: patterns of other texts with the same cause and fix.
+    ``likely``: the message does not prove its cause, so ``cause`` lists the known ones, and it may be another; in the
+    files, such a cause stands under ``likely``, any other under ``cause``. ``source``: where it was posted or is
+    documented: owner/repo#number, or a page. ``checks``: ids of the checks that judge the cause. ``codes``: also found
+    by these codes, such as ``cuda 804``. ``general``: a wrapper of other messages, shown only if none of those is
+    found. ``also``: patterns of other texts with the same cause and fix.
     In the files, ``advice`` names a text of :data:`ADVICE`; the fix begins with it.
 
     A *speaker* has the same fields. Its ``title`` names a program and its ``pattern`` finds a line of that program, of
@@ -42,6 +44,7 @@ class Message(NamedTuple):
     codes: tuple[str, ...] = ()
     general: bool = False
     also: tuple[str, ...] = ()
+    likely: bool = False
 
     @property
     def patterns(self) -> tuple[str, ...]:
@@ -50,7 +53,10 @@ class Message(NamedTuple):
 
 
 def load(kind: str = "message") -> tuple[Message, ...]:
-    """Return the messages or speakers of all files. An unknown field is a TypeError, a missing one a KeyError."""
+    """Return the messages or speakers of all files. An unknown field is a TypeError, a missing one a KeyError.
+
+    An entry has either ``cause`` or ``likely``; ValueError for both or none.
+    """
     files = [toml_values(path.read_text("utf-8")) for path in sorted(DATA.glob("*.toml"))]
     return tuple(_message(row) for rows in files for row in rows.get(kind, ()))
 
@@ -59,5 +65,8 @@ def _message(row: dict[str, Any]) -> Message:
     shared = row.pop("advice", "")
     fixes = [ADVICE[shared], row.get("fix", "")] if shared else [row["fix"]]
     lists = {name: tuple(row.get(name, ())) for name in ("checks", "codes", "also")}
-    texts = {"cause": row["cause"], "fix": "; ".join(filter(None, fixes))}
-    return Message(**{"pattern": "", **row, **lists, **{name: " ".join(text.split()) for name, text in texts.items()}})
+    likely = "likely" in row
+    (cause,) = (row.pop(name) for name in ("cause", "likely") if name in row)
+    texts = {"cause": cause, "fix": "; ".join(filter(None, fixes))}
+    told = {name: " ".join(text.split()) for name, text in texts.items()}
+    return Message(**{"pattern": "", **row, **lists, **told, "likely": likely})

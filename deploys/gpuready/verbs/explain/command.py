@@ -342,7 +342,8 @@ def _verdicts(run: Run, ids: Sequence[str]) -> list[str]:
 
 
 def _message(message: Message) -> str:
-    told = {"cause": message.cause, "fix": message.fix, "checks": _named(message.checks), "source": message.source}
+    why = "likely" if message.likely else "cause"
+    told = {why: message.cause, "fix": message.fix, "checks": _named(message.checks), "source": message.source}
     return "\n".join([message.title, *_labelled(told)])
 
 
