@@ -133,7 +133,7 @@ def test_explain_judges_a_message_on_recorded_nodes(files: Files, state: dict[st
     (status,) = (check["status"] for check in known if check["id"] == "docker.runtime")
     code = 3 if status in ("fail", "unknown") else 0
     told = exits(code, "explain", MESSAGE, *argv).out
-    assert told.startswith("unknown or invalid runtime name: nvidia\n  cause ") and "\nVerdicts\n" in told
+    assert told.startswith("unknown or invalid runtime name: nvidia\n  likely  ") and "\nVerdicts\n" in told
     assert f"  {status:<7} docker.runtime  gpu[01-02]: " in told and "  -       docker.smoke" in told
     found = exits(code, "explain", MESSAGE, *argv, "--output", "json").document
     assert (found["verb"], found["exit_code"], found["hosts"]["gpu01"]["components"]) == ("explain", code, [])
