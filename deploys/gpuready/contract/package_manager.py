@@ -116,7 +116,7 @@ def _tables(text: str) -> list[dict[str, Any]]:
     """Return the tables of dnf 5's file. Raises TomlError for a file that dnf 5 does not read."""
     document = toml_document.read(text)
     if document and document.get("version") != "1.0":
-        raise toml_document.TomlError('it has no version = "1.0", so dnf reads nothing of it')
+        raise toml_document.TomlError('it has no version = "1.0", so dnf ignores it')
     found = document.get("packages", [])
     return [table for table in found if isinstance(table, dict)] if isinstance(found, list) else []
 

@@ -55,7 +55,7 @@ _CUDA_CALLS = (
     ),
     _Cause(
         (98,),
-        "The GPU code that the program calls was not built for this GPU, or the function is none that runs on a GPU.",
+        "The GPU code that the program calls was not built for this GPU, or the function cannot run on a GPU.",
         "install a build for the GPU's compute capability (nvidia-smi --query-gpu=name,compute_cap --format=csv), or rebuild "
         "that library with it (TORCH_CUDA_ARCH_LIST)",
         ("gpu.torch", "wheels.works"),
@@ -209,7 +209,7 @@ _NVML_CAUSES = (
         "libnvidia-ml.so.1 was not found: no driver, a directory that ldconfig does not list, a container or pod without the "
         "NVIDIA runtime, or a pod (DRA driver, GPU Operator) that searches another directory of the host for the driver. On a node "
         "without a GPU this is normal.",
-        "nvidia-smi on the host first: if it fails, pass its error to gpuready explain, or install the driver; gpuready apply "
+        "run nvidia-smi on the host first: if it fails, pass its error to gpuready explain, or install the driver; gpuready apply "
         "(ldso) adds its directory to the linker cache. In a container use --runtime=nvidia, in a pod runtimeClassName: nvidia; for the DRA driver check nvidiaDriverRoot",
         ("libcuda.ldcache", "driver.loaded", "docker.runtime", "containerd.runtime", "crio.config"),
         likely=True,
@@ -243,7 +243,7 @@ _NVML_CAUSES = (
     _Cause(
         (NVML_UNKNOWN,),
         "The driver failed without naming a reason: the GPU hangs or was lost; or the container may not use it: systemctl "
-        "daemon-reload took its rights, or it never had them (no-cgroups = true, or crun 1.18 with the toolkit's legacy hook).",
+        "daemon-reload removed its access, or it never had them (no-cgroups = true, or crun 1.18 with the toolkit's legacy hook).",
         "run nvidia-smi on the host: if it fails there, look for an Xid in dmesg; else recreate the container; if a new one "
         "fails, too, use CDI",
         ("gpu.answers", "gpu.xid", "driver.charlinks", "docker.smoke"),

@@ -59,7 +59,7 @@ def _by_node(settings: Mapping[tuple[str, ...], dict[str, str]]) -> str:
     for names, variables in settings.items():
         exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
         cases.append(f"  {'|'.join(map(shlex.quote, names))}) {f'export {exports}' if exports else ':'} ;;\n")
-    unknown = 'echo "no NCCL settings for the node $SLURMD_NODENAME: print this script again, with it" >&2; exit 1'
+    unknown = 'echo "no NCCL settings for node $SLURMD_NODENAME: print this script again, with it" >&2; exit 1'
     return f'case $SLURMD_NODENAME in\n{"".join(cases)}  *) {unknown} ;;\nesac\nexec "$@"'
 
 
@@ -77,7 +77,7 @@ def named(
             if found.setdefault(each, settings[entry.name]) != settings[entry.name]:
                 raise NcclError(
                     f"{entry.name}: its NCCL settings differ from those of another node, and {each} is its name, too",
-                    remedy="say Slurm's names in the spec: maintenance: {drain: slurm, node: NAME}",
+                    remedy="put Slurm's names into the spec: maintenance: {drain: slurm, node: NAME}",
                 )
     shared: dict[tuple[tuple[str, str], ...], list[str]] = grouped(
         (tuple(v.items()), name) for name, v in found.items()
