@@ -172,7 +172,7 @@ def test_a_batch_script_sets_on_each_node_what_is_its_own(batch: Callable[..., S
         )
         assert found.stdout == f"GLOO_SOCKET_IFNAME={netdev}\nNCCL_SOCKET_IFNAME=={netdev}\n{words} ddp.py\n"
     found = started(out, tmp_path, "gpu99")
-    assert (found.returncode, found.stdout) == (1, "") and "no NCCL settings for the node gpu99" in found.stderr
+    assert (found.returncode, found.stdout) == (1, "") and "no NCCL settings for node gpu99" in found.stderr
     both = {"gpu01.a": over_tcp(1, "ens1"), "gpu01.b": over_tcp(2, "eth0")}
     told = batch(both, code=3)
     assert told.out == "" and "gpu01.b: its NCCL settings differ" in told.err and "node: NAME" in told.err
