@@ -1,5 +1,6 @@
 """Host keys: shown, stored, compared; a changed one is never replaced unasked, and no other line is touched."""
 
+import resource
 import socket
 import threading
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from gpuready.base.errors import UnreachableError
 from gpuready.cli.app import run
 from gpuready.inventory.hosts import Connection
 from gpuready.operations.knownhosts import KnownHosts
+from gpuready.verbs.trust import command
 from gpuready.verbs.trust.hostkey import CONNECT, target
 from tests.command import Exits, write_hosts
 
@@ -107,6 +109,12 @@ def test_a_hashed_name_is_recognised(hosts: str, server: Server, known: Path) ->
     before = known.read_text()
     assert run(["trust", "-i", hosts, "--yes"]) == 0
     assert known.read_text() == before
+
+
+@pytest.mark.parametrize(("files", "hosts"), [(256, 64), (1024, 256), (1 << 20, 256), (resource.RLIM_INFINITY, 256)])
+def test_no_more_hosts_at_once_than_files_may_be_open(files: int, hosts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
+    assert command._at_once() == hosts
 
 
 @pytest.mark.fault("host-key-changed")

@@ -122,6 +122,12 @@ def test_a_word_that_is_more_than_one_thing_is_explained_as_all(exits: Exits) ->
     assert exits(0, "explain", "exit 127").out.startswith("exit 127 of docker run")
 
 
+def test_a_line_of_another_program_is_not_taken_for_a_report() -> None:
+    assert vocabulary.find("not ok 3 - CUDA error: out of memory; exit 1") == ()
+    assert vocabulary.find("pending: NVRM: GPU has fallen off the bus; exit 1 (x)") == ()
+    assert vocabulary.find("ok: 3 hosts " + "; exit 1 (" * 20_000) == ()
+
+
 @pytest.mark.parametrize(
     ("line", "titles"),
     [

@@ -57,6 +57,8 @@ def test_a_repository_out_of_reach_says_what_to_set(step: Step, monkeypatch: pyt
         ("no room for 2 MB in /run or in /tmp; nothing was changed", "free space in /run or /tmp"),
         ("the step did not end on its own: result signal", "run again: gpuready repairs what is left"),
         ("apt-get install failed; E: Sub-process /usr/bin/dpkg returned an error code (1)", "dpkg --audit"),
+        ("apt-get could not remove docker.io containerd", "dpkg --audit"),
+        ("dnf could not remove moby-engine", "dnf check"),
         ("Docker rejected the new configuration: no. gpuready restored F; Docker still runs", "journalctl -u docker;"),
         ("Docker gave no answer (docker events); gpuready restored F", "journalctl -u docker;"),
         ("containerd rejected the new configuration: no. gpuready restored F", "journalctl -u containerd;"),

@@ -240,6 +240,16 @@ def test_a_failed_question_is_not_the_answer_that_there_is_no_package(tmp_path: 
     )
 
 
+@pytest.mark.parametrize("warning", ["Ignoring repositories: fedora", ">>> Curl error (6): no host"])
+def test_a_package_of_a_repository_that_dnf_passed_over_is_not_called_missing(tmp_path: Path, warning: str) -> None:
+    script = resources.script("lib/lib") + resources.script("lib/packages", dnf=4) + "\n: 900\n"
+    stub(tmp_path, dnf=f'case "$*" in *makecache*) echo "{warning}" ;; *) echo docker-ce ;; esac')
+    done = sh(tmp_path, script, "refresh && offers docker-ce && echo there; offers moby-engine; echo none")
+    assert (done.returncode, done.stdout) == (1, "there\n")
+    assert done.stderr.startswith("whether a repository has moby-engine is not known; nothing was changed: ")
+    assert warning.removeprefix(">>> ") in done.stderr
+
+
 @pytest.mark.parametrize(
     ("there", "chosen"),
     [("docker docker-ce moby-engine", "moby-engine"), ("docker docker-ce", "docker"), ("docker-ce", "docker-ce")],
@@ -391,6 +401,7 @@ _CONDITIONS = "[[packages.conditions]]\nkey = 'evr' # the version\ncomparator = 
         (table("a", "2-1") + table("?", "2-1"), True),
         (table("a", "2-1") + "[[packages]]\nname = '*'\n", True),
         (table("*", "2-1") + table("[!a]*", "3-1"), True),
+        (table("a", "2-1") + table("b[", "1-1") + table("[[c]x[", "1-1"), True),
         (table("a", "2-1") + table("a", "3-1"), False),
         (table("a", "2-1") + table("a*", "3-1"), False),
         (table("a", "2-10"), False),
@@ -404,6 +415,17 @@ _CONDITIONS = "[[packages.conditions]]\nkey = 'evr' # the version\ncomparator = 
 def test_script_and_plan_agree_on_what_a_lock_of_dnf_5_is(tmp_path: Path, listed: str, right: bool) -> None:
     holds(tmp_path, f"is_locked a 2-1 {'||' if right else '&&'} exit 9 || exit 0", HEAD + listed, 5)
     assert is_held("a", "2-1", HEAD + listed, 5) is right
+
+
+def test_a_file_without_its_version_is_ignored_by_dnf_5_and_not_brought_to_life(tmp_path: Path) -> None:
+    listed = table("a", "2-1") + table("b", "1-1")
+    assert not is_held("a", "2-1", listed, 5)
+    with pytest.raises(NotComparable, match=r'it has no version = "1\.0", so dnf ignores it'):
+        DNF5.refuse_to_hold(has_list(listed, 5), ["a"])
+    calls = (
+        "is_locked a 2-1 && exit 8; said=$(can_hold a 2>&1) && exit 9; case $said in *ignores*) ;; *) exit 7 ;; esac"
+    )
+    assert holds(tmp_path, f"{calls}; (hold a); exit 0", listed, 5) == listed
 
 
 @pytest.mark.parametrize("listed", [None, HEAD, f" packages = [ ]\n{HEAD}", f"\t{HEAD}# none\n", "# none\n"])

@@ -81,6 +81,15 @@ def test_a_node_that_others_resume_is_given_up_at_once(job: str, run: Run, tmp_p
     assert not (tmp_path / "drained").exists()
 
 
+@pytest.mark.fault("slurm-node-dies")
+def test_a_node_that_dies_while_its_jobs_are_asked_for_is_not_disturbed(run: Run, tmp_path: Path) -> None:
+    """slurmctld requeues its jobs, so that none is listed any more; but they may still run there."""
+    down = "NodeName=n1 State=DOWN*+DRAIN Reason=gpuready [root@now]"
+    (tmp_path / "squeue").write_text(f"#!/bin/sh\necho '{down}' >\"$SHOWN\"\n", "utf-8")
+    done = run(DrainSlurm("before", "n1"))
+    assert done.returncode == 1 and done.stderr.startswith("n1 went down while gpuready waited for its jobs"), done
+
+
 @pytest.mark.fault("drain-mark")
 @pytest.mark.parametrize("way", WAYS)
 def test_a_mark_that_cannot_be_written(way: str, run: Run, tmp_path: Path) -> None:

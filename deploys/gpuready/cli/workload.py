@@ -1,6 +1,7 @@
 """What a training needs on the chosen hosts: NCCL's settings of each, and a pod that is the same for all of them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpuready.base.errors import UsageError
@@ -49,7 +50,9 @@ def agreed(
     if not made:
         return needs(NodeSpec(), None)
     check_agreement({name: {_NAMES[part]: _part(each, part) for part in parts} for name, each in made.items()})
-    return next(iter(made.values()))
+    notes = grouped((note, name) for name, each in made.items() for note in each.notes)
+    shown = (note if len(names) == len(made) else f"{hostlist(names)}: {note}" for note, names in notes.items())
+    return replace(next(iter(made.values())), notes=tuple(shown))
 
 
 def recorded(entries: Sequence[HostEntry], path: str | None) -> dict[str, NodeState]:

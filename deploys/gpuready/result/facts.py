@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # a run that fails at once needs none of these
 
 #: Each engine with its command, and the packages that have it.
 _ENGINES = {
-    "docker": ("dockerd", ("docker-ce", "docker.io", "moby-engine")),
+    "docker": ("dockerd", ("docker-ce", "docker.io", "moby-engine", "docker")),
     "containerd": ("containerd", ("containerd.io", "containerd")),
     "cri-o": ("crio", ("cri-o",)),
 }

@@ -249,7 +249,12 @@ test_verdict = held(VERDICTS)
 
 @pytest.mark.parametrize(
     ("facts", "told"),
-    [({}, True), ({"pci": ("0000:01:00.0 0x030200 0x2335 none",)}, False), ({"proc_version": "580.95.05"}, False)],
+    [
+        ({}, True),
+        ({"pci": ("0000:01:00.0 0x030200 0x2335 none",)}, False),
+        ({"proc_version": "580.95.05"}, False),
+        ({"smi": '<gpu id="a"><gpu id="b">'}, False),
+    ],
 )
 def test_a_machine_without_a_gpu_is_not_told_to_look_for_a_broken_one(facts: dict[str, Any], told: bool) -> None:
     verdict = BY_ID["gpu.count"].judge(NodeSpec.model_validate({"hardware": {"gpus": 1}}), state(facts))

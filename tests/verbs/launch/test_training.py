@@ -176,6 +176,8 @@ def test_a_batch_script_sets_on_each_node_what_is_its_own(batch: Callable[..., S
     both = {"gpu01.a": over_tcp(1, "ens1"), "gpu01.b": over_tcp(2, "eth0")}
     told = batch(both, code=3)
     assert told.out == "" and "gpu01.b: its NCCL settings differ" in told.err and "node: NAME" in told.err
+    addresses = {"10.0.0.1": over_tcp(1, "ens1"), "10.0.0.2": over_tcp(2, "eth0")}
+    assert "  10.0.0.1) " in batch(addresses).out, "10 is no name of either"
 
 
 @pytest.mark.parametrize("how", ["slurm", "env", "kubernetes"])
@@ -188,6 +190,11 @@ def test_hosts_need_not_agree_in_what_is_not_printed(how: str, batch: Callable[.
 def test_a_pod_over_tcp_has_a_note(how: str, batch: Callable[..., Said]) -> None:
     told = batch({"gpu01": over_tcp(1, "ens1"), "gpu02": over_tcp(2, "eth0")}, how=how)
     assert "note: there is no RDMA device: NCCL uses the pod's network\n" in told.err and "rdma/rdma" not in told.err
+
+
+def test_a_note_that_is_not_for_all_hosts_names_its_own(batch: Callable[..., Said]) -> None:
+    told = batch({"gpu01": node(1), "gpu02": node(2).model_copy(update={"ib_netns_mode": "N"})}, how="runai")
+    assert "note: gpu02: the RDMA mode is exclusive" in told.err
 
 
 def test_a_pytorch_job_is_valid(hosts: list[str], exits: Exits) -> None:

@@ -101,7 +101,7 @@ def _container(row: dict[str, Any]) -> Container:
 def engine_version(docker: Docker | Unknown | None, installed: Mapping[str, Package]) -> tuple[int, ...]:
     """Return the version of the running engine, else that of its package; (0,) if both are unknown."""
     text = docker.version if isinstance(docker, Docker) else ""
-    for name in ("docker-ce", "docker.io", "moby-engine"):
+    for name in ("docker-ce", "docker.io", "moby-engine", "docker"):
         text = text or (installed[name].version.split(":")[-1] if name in installed else "")
     found = re.match(r"(\d+)\.(\d+)", text)
     return (int(found[1]), int(found[2])) if found else (0,)

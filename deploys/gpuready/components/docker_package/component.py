@@ -34,7 +34,7 @@ class DockerPackage(Component):
 
     def applies(self, spec: NodeSpec, state: NodeState) -> Applies:
         if spec.runtimes.installs_docker:
-            return Applies(True, "the spec has Docker installed from the distribution")
+            return Applies(True, "the spec has Docker installed")
         return Applies(False, "no engine is to be installed (runtimes.docker.install)")
 
     def installs(self, spec: NodeSpec) -> str:

@@ -195,7 +195,7 @@ def _count(spec: NodeSpec, state: NodeState) -> Verdict:
         return unknown(f"no GPU found; a GPU that fell off the bus is not listed{more}", remedy)
     if seen != want:
         more = f"set hardware: {{gpus: {seen}}}" if seen > want else ""
-        if not (state.driver.loaded or state.driver.pci_gpus):
+        if not (seen or state.driver.loaded or state.driver.pci_gpus):
             more = (
                 "no NVIDIA GPU is on the PCI bus: look at the type of this machine, and whether its GPUs are attached"
             )

@@ -136,7 +136,7 @@ class Driver(WholeFiles):
 
     def restore(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         held, files = _held(diff), ledger.to_restore(diff, state)
-        hold, unhold = (tuple(name for name in held if held[name] is on) for on in (True, False))
+        hold, unhold = (_named((name for name in held if held[name] is on), state) for on in (True, False))
         script = Hold(hold, unhold, (), files, manager(state).dnf)
         yield Step("driver-hold", script, timeout=300, summary="restore the package holds")
 
@@ -251,8 +251,13 @@ def _held(diff: tuple[Change, ...]) -> dict[str, Value]:
 
 def _hold(state: NodeState, puts: Iterable[ledger.Put], hold: Iterable[str]) -> Step:
     """Return the step that holds these packages and writes the files for that."""
-    script = Hold(tuple(hold), (), tuple(puts), (), manager(state).dnf)
+    script = Hold(_named(hold, state), (), tuple(puts), (), manager(state).dnf)
     return Step("driver-hold", script, timeout=300, summary="hold the driver's packages")
+
+
+def _named(names: Iterable[str], state: NodeState) -> tuple[str, ...]:
+    """Return packages as the package manager holds them: dnf locks all architectures of one together."""
+    return tuple(dict.fromkeys(map(packages.plain, names) if manager(state).dnf else names))
 
 
 def _unattended(state: NodeState, members: Mapping[str, Package]) -> ledger.Put:

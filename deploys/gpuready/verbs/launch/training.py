@@ -73,7 +73,8 @@ def named(
     found: dict[str, dict[str, str]] = {}
     for entry in entries:
         name = _slurm_name(entry, states.get(entry.name))
-        for each in dict.fromkeys((name, name.partition(".")[0])):
+        short, *domain = name.split(".")
+        for each in dict.fromkeys((name, name if domain and short.isdigit() else short)):
             if found.setdefault(each, settings[entry.name]) != settings[entry.name]:
                 raise NcclError(
                     f"{entry.name}: its NCCL settings differ from those of another node, and {each} is its name, too",

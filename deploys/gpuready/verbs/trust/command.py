@@ -2,6 +2,7 @@
 
 import logging
 import re
+import resource
 import shlex
 import sys
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ _HELP = """Show the SSH host keys, and store them in known_hosts after you confi
   gpuready trust -i hosts.yaml --yes                       in a network that you trust
 """
 #: A host that is off costs a thread the time to connect; so hundreds of them cost this time once.
-_AT_ONCE = 256
+_MOST_AT_ONCE = 256
 _COMPARE = (
     "compare each fingerprint with what the host itself prints: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub; "
     "if all are equal, run this again with --yes"
@@ -62,7 +63,7 @@ def command(yes: bool, replace: bool, **given: Any) -> int:
     found.tell_skipped()
     if any(entry.name == LOCAL for entry in found.entries):
         raise UsageError(f"{LOCAL} is reached without SSH: there is no host key to trust")
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(_at_once()) as pool:
         offers = list(pool.map(_offer, found.entries))
     for line in _table(offers):
         say(line)
@@ -83,6 +84,12 @@ def command(yes: bool, replace: bool, **given: Any) -> int:
     if stored:
         say(f"next: gpuready plan {found.choice}{limit_options(found.limit)}", err=True)
     return 4 if refused or any(offer.error is not None for offer in offers) else 0
+
+
+def _at_once() -> int:
+    """How many hosts: each has a socket open, and the system may allow few files (macOS: 256)."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _MOST_AT_ONCE if allowed == resource.RLIM_INFINITY else min(_MOST_AT_ONCE, max(allowed // 4, 1))
 
 
 def _offer(entry: HostEntry) -> Offer:
