@@ -48,6 +48,10 @@ Commands = Generator[PyinfraCommand, None, str]
 Result = Generator[PyinfraCommand, None, GpureadyError | Pending | None]
 
 
+class NotDrained(Pending):
+    """The node could not be drained, or not be brought back into service. What disturbs its work was not changed."""
+
+
 class Leaving:
     """The pods that kubectl drain waits for, from its output, and the last three of its other lines."""
 
@@ -127,14 +131,14 @@ class Kubectl(PyinfraCommand):
                 self._patch("drained", unschedulable=True)  # it may do so although its answer is lost
             self._evict(host)
             if self._get("{.spec.unschedulable}") != "true":
-                raise Pending(f"{self.node} was uncordoned while it was drained")
+                raise NotDrained(f"{self.node} was uncordoned while it was drained")
             hold_again(host)
         except (GpureadyError, Pending) as e:
             try:
                 self._let_back(host)
             except (GpureadyError, Pending) as stays:
                 first = "" if str(e) == str(stays) else f"{e}; "
-                raise Pending(f"{first}the node is still drained: {stays}") from None
+                raise NotDrained(f"{first}the node is still drained: {stays}") from None
             raise
 
     def _evict(self, host: Host) -> None:
@@ -145,7 +149,7 @@ class Kubectl(PyinfraCommand):
                 for line in self._lines(process, begun + self.limit + ANSWER):
                     if line.strip() == f"node/{self.node} cordoned":  # gpuready's own cordon is "already cordoned"
                         self._again = True
-                        raise Pending(f"{self.node} was uncordoned while it was drained")
+                        raise NotDrained(f"{self.node} was uncordoned while it was drained")
                     if line:
                         leaving.read(line)
                     elif context(host).stop.asked:
@@ -156,7 +160,7 @@ class Kubectl(PyinfraCommand):
                 code = process.wait(timeout=self.patience)
             except subprocess.TimeoutExpired:
                 if not str(leaving):
-                    raise Pending("kubectl drain gave no answer") from None
+                    raise NotDrained("kubectl drain gave no answer") from None
                 code = 1
             finally:
                 process.kill()  # no effect on a kubectl that ended
@@ -165,8 +169,8 @@ class Kubectl(PyinfraCommand):
         if time.monotonic() - begun >= self.limit or any("global timeout reached" in each for each in leaving.messages):
             stay = str(leaving) or "pods"
             way = "; for more time, set timeout: 7d beside maintenance.drain.kubectl"
-            raise Pending(f"after {_readable(self.limit)} there are still pods on {self.node}: {stay}{way}")
-        raise Pending(f"kubectl drain failed: {'; '.join(leaving.messages) or f'exit {code}'}{_advice(leaving)}")
+            raise NotDrained(f"after {_readable(self.limit)} there are still pods on {self.node}: {stay}{way}")
+        raise NotDrained(f"kubectl drain failed: {'; '.join(leaving.messages) or f'exit {code}'}{_advice(leaving)}")
 
     def _lines(self, process: subprocess.Popen[bytes], end: float) -> Iterator[str]:
         """Yield kubectl's lines, and an empty one about every ``look`` seconds, until kubectl or the time ends."""
@@ -230,14 +234,14 @@ class Kubectl(PyinfraCommand):
                 start_new_session=True,
             )
         except FileNotFoundError:
-            raise Pending(_MISSING) from None
+            raise NotDrained(_MISSING) from None
         except (OSError, UnicodeError) as e:
-            raise Pending(f"{said} failed: {e}") from None
+            raise NotDrained(f"{said} failed: {e}") from None
         except subprocess.TimeoutExpired:
-            raise Pending(f"{said} gave no answer within {ANSWER} s") from None
+            raise NotDrained(f"{said} gave no answer within {ANSWER} s") from None
         if done.returncode:
             told = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-            raise Pending(f"{said} failed: {'; '.join(told[-3:]) or f'exit {done.returncode}'}")
+            raise NotDrained(f"{said} failed: {'; '.join(told[-3:]) or f'exit {done.returncode}'}")
         return done.stdout
 
 
@@ -255,9 +259,9 @@ def _started(words: list[str]) -> subprocess.Popen[bytes]:
             start_new_session=True,
         )
     except FileNotFoundError:
-        raise Pending(_MISSING) from None
+        raise NotDrained(_MISSING) from None
     except (OSError, UnicodeError) as e:
-        raise Pending(f"kubectl {words[1]} failed: {e}") from None
+        raise NotDrained(f"kubectl {words[1]} failed: {e}") from None
 
 
 def _flags(options: KubectlOptions, limit: int) -> list[str]:
