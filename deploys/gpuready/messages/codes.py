@@ -287,8 +287,10 @@ _XIDS = {
 }  # fmt: skip
 #: Causes of the Xids that are seen most. Of the others, the name and the action are shown.
 _XID_CAUSES = {
-    13: "GPU code of a program failed: an access out of bounds, or an instruction that the GPU does not accept.",
-    31: "A program used an address that is not in its GPU memory. This is nearly always a fault of the program.",
+    13: "GPU code of a program failed: an access out of bounds, or an instruction that the GPU does not accept. Mostly the "
+        "program is at fault. It can also be a driver release, a resume from suspend or hibernation, or a faulty GPU.",
+    31: "A program used an address that is not in its GPU memory. Mostly the program is at fault. It can also be a driver "
+        "release (610.57.04 with Vulkan), or a faulty GPU.",
     43: "The driver ended a program after a fault of that program. The GPU itself goes on.",
     45: "The driver cleaned up after a program that ended early. If another Xid came before, that one is the cause.",
     48: "GPU memory had an error that ECC cannot correct. Xid 171 (DRAM) or 172 (SRAM) beside it names the memory.",
@@ -316,6 +318,13 @@ _XID_CAUSES = {
 _XID_PROGRAM = (
     "look for the fault in the program, and restart it; if several programs fail like this on one GPU, drain the node "
     "and have that GPU tested"
+)
+#: Xids whose number does not prove the cause, with posts in which it was the driver.
+_XID_LIKELY = {13: "NVIDIA/open-gpu-kernel-modules#1322", 31: "NVIDIA/open-gpu-kernel-modules#1370"}
+_XID_WHERE = (
+    "see in dmesg which programs and GPUs have it, and since when: one program on several GPUs means that program; if it "
+    "began with a driver update, try another driver release; if it began with a resume, restart the program or reboot; if "
+    "several programs fail like this on one GPU, drain the node and have that GPU tested"
 )
 _XID_IGNORED = "nothing, unless another Xid comes with it"
 _XID_WORN = "; if its count of remapped rows (gpu.remap) goes on growing after resets, have the GPU replaced"
@@ -381,10 +390,13 @@ def _xid(variant: str) -> Message:
     why = ("" if name_of_action else _XID_CAUSES.get(number, "")) or (
         f"The driver reports: {name}. {means}" if name else f"By NVIDIA's catalogue, {asked.means}."
     )
-    fix = asked.remedy or (_XID_PROGRAM if number in actions["program"]["xids"] else _XID_IGNORED)
+    program = _XID_WHERE if number in _XID_LIKELY else _XID_PROGRAM
+    fix = asked.remedy or (program if number in actions["program"]["xids"] else _XID_IGNORED)
     fix += _XID_WORN if number in _WORN else ""
     title = f"Xid {number}: {name}" if name else f"Xid {number}"
-    return Message(title, "", _XID_PAGE, ("gpu.xid", *_XID_CHECKS.get(number, ())), why, fix)
+    source = ", ".join(filter(None, (_XID_PAGE, _XID_LIKELY.get(number))))
+    checks = ("gpu.xid", *_XID_CHECKS.get(number, ()))
+    return Message(title, "", source, checks, why, fix, likely=number in _XID_LIKELY)
 
 
 def _cuda(number: int) -> Message:

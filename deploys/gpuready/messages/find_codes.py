@@ -39,7 +39,8 @@ _NVML_NEAR = ("nvml", "nvidia", "gpu", "device handle")
 _NCCL_NAME = re.compile(r"\b(nccl[a-z]{6,20})\b")
 _NCCL_NUMBER = re.compile(r"\bnccl (?:error|result|failure)(?: code)?[ :=]{1,2}([1-7])\b")
 _EXIT = re.compile(
-    r"(?<!hook #\d: )\bexit(?:ed)?(?: with)?(?:(?: ?code| status|ed)?)(?::| =| is)? ?\(?(12[567]|13[79])\b"
+    r"(?<!hook #\d: )(?<!did not terminate successfully: )"
+    r"\bexit(?:ed)?(?: with)?(?:(?: ?code| status|ed)?)(?::| =| is)? ?\(?(12[567]|13[79])\b"
 )
 _ENGINES = ("docker", "podman", "container", "nvidia")
 _LIMIT = 64
