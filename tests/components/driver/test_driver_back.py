@@ -105,7 +105,8 @@ LOADED = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "gdrdrv", "nvi
 
 
 #: What Debian's kernel and modprobe said of Debian's module on a virtual machine without a GPU.
-REFUSES = """echo '[    9.1] NVRM: No NVIDIA GPU found.' >>{0}/kernel; echo "could not insert '$1': {1}" >&2"""
+REFUSES = """echo '[    9.1] NVRM: No NVIDIA GPU found.' >>{0}/kernel; echo "could not insert '$1': {1}" >&2
+echo "could not insert '$1': Invalid argument" >&2"""
 
 
 def load(sys: Path, modprobe: str = "", rmmod: str = "", why: str = "") -> subprocess.CompletedProcess[str]:
@@ -197,9 +198,7 @@ LOG = """DKMS (dkms-3.2.2) make.log for nvidia-current-open/550.163.01 for kerne
 // Kernel version:             "6.12.118+deb13-amd64"
 {error}make[4]: *** [/usr/src/linux/scripts/Makefile.build:234: /var/lib/dkms/x/1/build/nvidia/nv-pci.o] Error 1
 """
-ERROR = (
-    "/var/lib/dkms/nvidia-current-open/550.163.01/build/nvidia/nv-pci.c:237:9: error: too few arguments\n"
-)
+ERROR = "/var/lib/dkms/nvidia-current-open/550.163.01/build/nvidia/nv-pci.c:237:9: error: too few arguments\n"
 
 
 @pytest.mark.parametrize(
