@@ -112,7 +112,7 @@ class Booted:
     inventories: Inventories
 
     def run(self, verb: str, *words: str, code: int | None = None) -> Result:
-        where = self.inventories(self.vm, driver=WANTED, ldso="off", **COMES_LATER)
+        where = self.inventories(self.vm, None, "gpu", driver=WANTED, ldso="off", **COMES_LATER)
         return self.gpuready(verb, "--only", "driver", *words, inventory=where, timeout=1200, code=code)
 
     def stays(self) -> None:
