@@ -19,8 +19,9 @@ _FEATURES = (
     "none,has_journal,ext_attr,dir_index,filetype,extent,64bit,flex_bg,sparse_super,large_file,huge_file,dir_nlink,"
     "extra_isize,metadata_csum"
 )
+_KERNEL = "linux-image-amd64"
 _PACKAGES = (
-    "linux-image-amd64 initramfs-tools zstd udev grub-pc-bin grub2-common rdma-core rdmacm-utils ibverbs-utils "
+    f"{_KERNEL} initramfs-tools zstd udev grub-pc-bin grub2-common rdma-core rdmacm-utils ibverbs-utils "
     "ibverbs-providers perftest"
 )
 # What the container image masks because a container must not do it, and what a VM waits for in vain.
@@ -51,8 +52,10 @@ initrd /initrd.img
 boot
 """
 # An initramfs of all modules, Debian's default, takes a VM minutes to pack without KVM. The hooks are the same ones.
-_INITRAMFS = "MODULES=list\nCOMPRESSLEVEL=1\n"
-_INITRAMFS_MODULES = "ext4\nvirtio_blk\nvirtio_pci\n"
+INITRAMFS = {
+    "etc/initramfs-tools/conf.d/gpuready-lab": "MODULES=list\nCOMPRESSLEVEL=1\n",
+    "etc/initramfs-tools/modules": "ext4\nvirtio_blk\nvirtio_pci\n",
+}
 # The second disk is a tar of the VM's own files; they are taken over once.
 _IDENTITY = """\
 [Unit]
@@ -86,8 +89,7 @@ WantedBy=multi-user.target
 _FILES = {
     "etc/fstab": _FSTAB,
     "etc/default/grub": _GRUB,
-    "etc/initramfs-tools/conf.d/gpuready-lab": _INITRAMFS,
-    "etc/initramfs-tools/modules": _INITRAMFS_MODULES,
+    **INITRAMFS,
     "etc/systemd/system/gpuready-lab-identity.service": _IDENTITY,
     "etc/systemd/system/gpuready-lab-network.service": _NETWORK,
 }
@@ -139,8 +141,11 @@ def recipe(image: Path, seed: Path) -> dict[str, object]:
     }
 
 
-def fill(into: Path, image: Path, seed: Path, resolv: Path) -> None:
-    """Write disk.raw, and its kernel beside it: with that one the lab finds out what this host's KVM can do."""
+def fill(into: Path, image: Path | str, seed: Path, resolv: Path, with_kernel: bool = True) -> None:
+    """Write disk.raw, and its kernel beside it: with that one the lab finds out what this host's KVM can do.
+
+    The image may be several directories, as overlay names them, and may have a kernel of its own.
+    """
     scratch = into / "scratch"
     for part in ("upper", "work", "root"):
         (scratch / part).mkdir(parents=True)
@@ -155,7 +160,7 @@ def fill(into: Path, image: Path, seed: Path, resolv: Path) -> None:
         "INTO": into,
         "SCRATCH": scratch,
         "RESOLV": resolv,
-        "INSTALL": _INSTALL,
+        "INSTALL": _INSTALL if with_kernel else _INSTALL.replace(f"{_KERNEL} ", ""),
         "SEED": seed,
         "GRUB_CFG": _GRUB_CFG,
         "FEATURES": _FEATURES,

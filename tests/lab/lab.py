@@ -116,9 +116,11 @@ class Lab:
         self._make(made)
         return made
 
-    def create_vm(self, name: str, distro: str = "debian13", owner: int = 0, place: int = 1, peer: str = "") -> VM:
+    def create_vm(
+        self, name: str, distro: str = "debian13", owner: int = 0, place: int = 1, peer: str = "", disks: str = ""
+    ) -> VM:
         """A virtual machine with a pristine disk, not yet started; at this `place` of the wire that the peer is on."""
-        disks = str(self._disk(distro))
+        disks = disks or str(self._disk(distro))
         made = VM(self._register(Record(name, distro, 0, disks, "", owner, "vm", place, peer)))
         self._make(made)
         return made
@@ -174,6 +176,22 @@ class Lab:
                 yield tuple(made)
             finally:
                 self._remove(made)
+
+    @contextmanager
+    def vm_of(self, machine: Machine) -> Iterator[VM]:
+        """A virtual machine, up, with what is on the disk of a machine, which is off; it is gone when the block ends.
+
+        The machine has a kernel already; the disk gets all else that a virtual machine needs.
+        """
+        lock = cache.locked(run_root() / "vm.lock")
+        with lock, tempfile.TemporaryDirectory(prefix="disk-", dir=run_root()) as disks:
+            disk.fill(Path(disks), machine.layers, self._seed(machine.distro), node.resolv_conf(), with_kernel=False)
+            made = self.create_vm(_fresh_name(), machine.distro, os.getpid(), disks=disks)
+            try:
+                made.start()
+                yield made
+            finally:
+                self.destroy(made)
 
     def _wired(self, distro: str, names: Sequence[str], owner: int) -> list[VM]:
         made: list[VM] = []

@@ -50,6 +50,11 @@ class Machine(Node):
         # volatile: the disk is thrown away with the machine, so nothing need wait for it to be written.
         sh("mount", "-t", "overlay", "-o", f"{layers},volatile", f"gpuready-lab-{self.name}", self.root)
 
+    @property
+    def layers(self) -> str:
+        """What its disk is made of, as overlay names it."""
+        return f"{self.home}/upper:{self.record.image}"
+
     # -- life ---------------------------------------------------------------------------------------------------
 
     def start(self, docker: bool = True) -> None:

@@ -44,14 +44,17 @@ def test_the_next_boot_is_told_before_it_comes(node: Host) -> None:
     )
     install_module(node, NEXT, nouveau=module(license="GPL"))
     dkms = "/var/lib/dkms/nvidia-current/550.163.01"
+    error = f"{dkms}/build/nvidia/nv-pci.c:237:9: error: too few arguments"
     node.run(
-        f"mkdir -p {dkms}/build; ln -s /usr/src {dkms}/source; echo 'DKMS make.log for {NEXT}' >{dkms}/build/make.log"
+        f"mkdir -p {dkms}/build; ln -s /usr/src {dkms}/source\n"
+        f"printf '%s\\n' 'DKMS make.log for {NEXT}' '{error}' >{dkms}/build/make.log"
     )
     seen = asked(node, "observe")
     result = seen.verify("--passive", code=None)
     assert f"{NEXT} has no nvidia module" in summary(result, "driver.nextboot"), result.explain()
     check = result.check("driver.nextboot")
-    assert f"DKMS make.log for {NEXT}" in check["evidence"] and f"dkms autoinstall -k {NEXT}" in check["remedy"]
+    assert check["evidence"] == f"DKMS make.log for {NEXT}; nvidia/nv-pci.c:237:9: error: too few arguments"
+    assert f"dkms autoinstall -k {NEXT}" in check["remedy"]
     assert summary(result, "driver.owner") == "the driver came from packages of Debian"
     assert "550.163.01" in summary(result, "driver.packages")
     assert "unattended-upgrades may change the driver" in summary(result, "driver.held")

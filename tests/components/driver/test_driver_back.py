@@ -104,15 +104,21 @@ def sh(script: str) -> subprocess.CompletedProcess[str]:
 LOADED = ("nvidia", "nvidia_uvm", "nvidia_modeset", "nvidia_drm", "gdrdrv", "nvidia_peermem")
 
 
-def load(sys: Path, modprobe: str = "", rmmod: str = "") -> subprocess.CompletedProcess[str]:
+#: What Debian's kernel and modprobe said of Debian's module on a virtual machine without a GPU.
+REFUSES = """echo '[    9.1] NVRM: No NVIDIA GPU found.' >>{0}/kernel; echo "could not insert '$1': {1}" >&2
+echo "could not insert '$1': Invalid argument" >&2"""
+
+
+def load(sys: Path, modprobe: str = "", rmmod: str = "", why: str = "") -> subprocess.CompletedProcess[str]:
     """The script that reloads the module, on these directories in place of the kernel's modules."""
     for name in LOADED:
         (sys / name).mkdir()
     (sys / "nvidia/version").write_text("535.1.1\n")
     kernel = f"""
+dmesg() {{ cat "{sys}/kernel" 2>/dev/null; }}
 rmmod() {{ case $1 in "{rmmod}") echo "rmmod: $1 is in use" >&2; return 1 ;; esac; rm -r "{sys}/$1"; }}
 modprobe() {{
-  m=$(echo "$1" | tr - _); case $m in "{modprobe}") return 1 ;; esac
+  m=$(echo "$1" | tr - _); case $m in "{modprobe}") {REFUSES.format(sys, why)}; return 1 ;; esac
   mkdir "{sys}/$m" && {{ [ $m != nvidia ] || echo 550.1.1 >"{sys}/$m/version"; }} && echo $m >>"{sys}/order"
 }}
 """
@@ -121,11 +127,16 @@ modprobe() {{
     return sh(kernel + script.replace("idle restart gpu", ":").replace("has nvidia-modprobe", "false"))
 
 
+GONE = ("nvidia",)
+
+
 @pytest.mark.parametrize(
     ("fails", "code", "says", "missing"),
     [
         ({}, 0, "", ()),
         ({"modprobe": "gdrdrv"}, 1, "were loaded before, are not: gdrdrv (", ("gdrdrv",)),
+        ({"modprobe": "nvidia", "why": "No such device"}, 1, "No NVIDIA GPU found.; not loaded any more: nvidia", GONE),
+        ({"modprobe": "nvidia", "why": "Key was rejected"}, 77, "(could not insert 'nvidia': Key was", GONE),
         ({"rmmod": "nvidia_uvm"}, 77, "nvidia_uvm cannot be unloaded", ()),
     ],
 )
@@ -175,6 +186,39 @@ def test_apt_does_only_what_was_checked_after_any_wait(installs: str, said: str,
     done = sh(stubs + part)
     assert (done.returncode, said in done.stderr) == (1 if said else 0, True), done.stderr
     assert len((tmp_path / "log").read_text().splitlines()) == log
+
+
+#: From the end of apt's output, and of the log, when Debian's 550.163.01-2 met a newer kernel of Debian 13.
+BROKEN = """The following additional packages will be installed:
+  binutils binutils-common
+{consult}dpkg: error processing package nvidia-open-kernel-dkms (--configure):
+ installed nvidia-open-kernel-dkms package post-installation script subprocess returned error exit status 10
+"""
+LOG = """DKMS (dkms-3.2.2) make.log for nvidia-current-open/550.163.01 for kernel 6.12.118+deb13-amd64 (x86_64)
+// Kernel version:             "6.12.118+deb13-amd64"
+{error}make[4]: *** [/usr/src/linux/scripts/Makefile.build:234: /var/lib/dkms/x/1/build/nvidia/nv-pci.o] Error 1
+"""
+ERROR = "/var/lib/dkms/nvidia-current-open/550.163.01/build/nvidia/nv-pci.c:237:9: error: too few arguments\n"
+
+
+@pytest.mark.parametrize(
+    ("consult", "error", "said"),
+    [
+        (True, ERROR, "DKMS cannot build the module: nvidia/nv-pci.c:237:9: error: too few arguments ("),
+        (True, "", "DKMS cannot build the module: make[4]: *** [/usr/src/linux/scripts/Makefile.build:234"),
+        (False, "", "installed nvidia-open-kernel-dkms package post-installation script"),
+    ],
+)
+def test_a_build_that_fails_is_the_reason(consult: bool, error: str, said: str, tmp_path: Path) -> None:
+    going = installing()
+    going.send(Reply(0, MADISON))
+    script = going.send(Reply(0, "Inst nvidia-smi (550.163.01-2 x [amd64])\n")).script
+    starts = (script.index(f"\n{name}()") for name in ("dkms_error", "why", "apt_said"))
+    parts = (script[start : script.index("\n}", start) + 2] for start in starts)
+    (tmp_path / "make.log").write_text(LOG.format(error=error))
+    output = BROKEN.format(consult=f"Consult {tmp_path}/make.log for more information.\n" if consult else "")
+    done = sh(f"D={tmp_path}" + "".join(parts) + f"\nwhy <<'END'\n{output}END\n")
+    assert done.stdout.startswith(said) and "binutils" not in done.stdout, done.stdout + done.stderr
 
 
 BOARD = {"driver": {"pci": [f"0000:{n}8:00.0 0x030200 0x2901" for n in range(8)]}}

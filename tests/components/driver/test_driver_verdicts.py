@@ -80,6 +80,7 @@ def node(*modules: Module, of: dict[str, Package] | Unknown = SET, gpu: bool = T
 
 
 BOTH = (module(NOW), module(NEXT))
+ABSENT = node(*BOTH, driver=Driver())
 SIGNED = (module(NOW, signer=KEY), module(NEXT, signer=KEY))
 IMAGE = f"/boot/initrd.img-{NEXT}"
 OLD = {"older_initramfs": (f"/boot/initrd.img-{NOW}", IMAGE)}
@@ -207,6 +208,8 @@ VERDICTS: list[Row] = [
     fails("driver.loaded", "no nvidia module", state({"pci": ("0000:01:00.0 0x030000 0x1234",)})),
     skips("driver.loaded", "no NVIDIA GPU"),
     skips("driver.loaded", "no NVIDIA GPU", state({"pci": ("0000:07:00.0 0x068000 0x22a3",)})),
+    skips("driver.loaded", f"no NVIDIA GPU on the PCI bus, so module 550.163.01 for {NOW} is not loaded", ABSENT),
+    skips("driver.loaded", "no NVIDIA GPU on this node", node(module(NEXT), gpu=False, driver=Driver())),
     skips("driver.loaded", "hardware.gpus: none", state({"pci": (GPU,)}), WITHOUT_GPUS),
     # driver.floor
     passes("driver.floor", "580.178.04 has all fixes", state({"proc_version": "580.178.04"})),
@@ -231,7 +234,7 @@ VERDICTS: list[Row] = [
     # gpu.count
     passes("gpu.count", "2", state({"gpus": ("a", "b")}), {"hardware": {"gpus": 2}}),
     fails("gpu.count", "2 of 8", state({"gpus": ("a", "b")}), {"hardware": {"gpus": 8}}),
-    fails("gpu.count", "0 of 1", spec={"hardware": {"gpus": 1}}),
+    fails("gpu.count", "0 of 1 GPU seen, none is on the PCI bus", spec={"hardware": {"gpus": 1}}),
     fails("gpu.count", "1 of 2", state({"smi": '<gpu id="a">', "gpus": ("a", "b")}), {"hardware": {"gpus": 2}}),
     warns("gpu.count", "does not say how many", state({"gpus": ("a",)})),
     is_unknown("gpu.count", "is not listed"),

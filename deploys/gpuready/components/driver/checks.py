@@ -113,6 +113,8 @@ def _loaded(spec: NodeSpec, state: NodeState) -> Verdict:
     if has_gpu(state):
         seen = ", ".join(line.split()[0] for line in state.driver.pci) or "in /proc"
         return fail("a GPU is on the bus, but no nvidia module is loaded", evidence=f"PCI: {seen}")
+    if built := state.boots.module(state.kernel):
+        return skip(f"no NVIDIA GPU on the PCI bus, so module {built.version} for {state.kernel} is not loaded")
     return skip("no NVIDIA GPU on this node")
 
 
@@ -200,7 +202,10 @@ def _count(spec: NodeSpec, state: NodeState) -> Verdict:
                 "no NVIDIA GPU is on the PCI bus: look at the type of this machine, and whether its GPUs are attached"
             )
         seen_are = ", ".join(listed[:16])
-        return fail(f"{seen} of {gpu_count(want)} seen{gone}", more, "; ".join(filter(None, (seen_are, left_out))))
+        none = "" if has_gpu(state) else ", none is on the PCI bus"
+        return fail(
+            f"{seen} of {gpu_count(want)} seen{gone}{none}", more, "; ".join(filter(None, (seen_are, left_out)))
+        )
     return passed(f"{gpu_count(seen)} seen", left_out)
 
 
@@ -238,9 +243,12 @@ def _next(spec: NodeSpec, state: NodeState) -> Verdict:
         return skip("no kernel to check: /boot has none, and the running kernel has no modules here")
     without = [kernel for kernel in kernels if state.boots.module(kernel) is None]
     if without:
-        failed = "; ".join(state.boots.dkms_failed)
+        failed = "; ".join(dict.fromkeys(state.boots.dkms_failed))
         said = f"{', '.join(without[:3])} {'have' if len(without) > 1 else 'has'} no nvidia module"
-        fix = f"apt-get install linux-headers-{without[0]} (or kernel-devel), then dkms autoinstall -k {without[0]}"
+        build = f"dkms autoinstall -k {without[0]}"
+        fix = f"apt-get install linux-headers-{without[0]} (or kernel-devel), then {build}"
+        if failed:
+            fix = f"mend that, then {build}; if this driver does not fit that kernel, install another one of the two"
         if sure:
             return fail(f"the next boot fails to load the driver: {said}", fix, failed)
         return warn(f"{said}, but the node may boot an entry other than the first", fix, failed)

@@ -26,8 +26,9 @@ class Boots(Facts):
     ``kernels``: the kernels in /boot. ``installed``: the kernels that have modules. ``nouveau_for``: the kernels that
     have nouveau. ``nouveau_bound``: PCI addresses. ``grub``: the lines of grub.cfg and grubenv that decide which entry
     boots. ``older_initramfs``: images that are older than the nvidia module on disk. ``dkms``: NAME/VERSION of its
-    sources. ``dkms_failed``: the first lines of the log of a failed build. ``modules_unknown``: why ``modules`` could
-    not be read. ``secure_boot``: as UEFI reports it, None without UEFI. ``shim_insecure``: shim validates nothing.
+    sources. ``dkms_failed``: first line and first error of the log of a failed build. ``modules_unknown``: why
+    ``modules`` could not be read. ``secure_boot``: as UEFI reports it, None without UEFI. ``shim_insecure``: shim
+    validates nothing.
     """
 
     kernels: tuple[str, ...] = ()
