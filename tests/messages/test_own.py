@@ -138,6 +138,7 @@ def test_a_line_of_another_program_is_not_taken_for_a_report() -> None:
         ("PENDING: 1 host: 1 pending; nothing was judged; exit 7 (some changes)", ["pending: an", "exit 7: an"]),
         ("nothing was changed: you answered no; 2 hosts: all 2 declined; exit 7", ["declined: what", "exit 7: an"]),
         ("OK: 2 nodes are ready; 24 GPU checks (level smoke)", ["exit 0: an"]),
+        ("NOT OK: no host was attempted; exit 6 (not every host was attempted)", ["exit 6: an"]),
     ],
 )  # fmt: skip
 def test_the_last_line_of_a_report_is_explained(line: str, titles: list[str], exits: Exits) -> None:

@@ -54,7 +54,7 @@ def test_two_hosts_without_rdma(machine: MachineFactory, gpuready: Gpuready, inv
     lacking = gpuready("fabric", "--tests", "tcp_lat,tcp_bw", "--seconds", "1", inventory=hosts, code=3)
     a.run("chmod +x /usr/bin/iperf3")
     (missing,) = findings(lacking, "tcp_bw").values()
-    assert (missing["status"], missing["remedy"]) == ("unknown", "install iperf3"), missing
+    assert (missing["status"], missing["remedy"]) == ("unknown", "install iperf3 on all of these hosts"), missing
     assert lacking.checks("unknown", host=a.name) == lacking.checks("unknown", host=b.name) == {"fabric.tcp_bw"}
 
     told = gpuready("nccl", inventory=hosts).host(a.name)["nccl"]

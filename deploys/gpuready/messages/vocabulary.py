@@ -162,7 +162,7 @@ _NAMED = re.compile(r"(outcome|component|class|disruption|level|status|answer) (
 _EXIT = re.compile(r"(?:(?:gpuready )?exit(?:ed)?(?: with)?(?: ?code| status)?[ :=]{1,2})?([0-9]{1,3})")
 #: The last line of a report, and the exit code at its end; without one it is 0.
 _RESULT = re.compile(
-    r"(?:(?:(?:not )?ok|pending): [0-9]{1,9} [a-z]{1,12}\b|nothing was changed: ).{0,600}?"
+    r"(?:(?:(?:not )?ok|pending): (?:[0-9]{1,9} [a-z]{1,12}\b|no host |the image )|nothing was changed: ).{0,600}?"
     r"(?:; exit ([0-9]{1,3})(?: \(.{0,200}\))?)?"
 )
 _GOOD_RESULT = re.compile(r"ok: [0-9]+ (?:host|node)s?\b")

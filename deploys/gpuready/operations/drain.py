@@ -49,7 +49,7 @@ Result = Generator[PyinfraCommand, None, GpureadyError | Pending | None]
 
 
 class NotDrained(Pending):
-    """The node could not be drained, or not be brought back into service. What disturbs its work was not changed."""
+    """kubectl could not drain the node, or not bring it back into service."""
 
 
 class Leaving:

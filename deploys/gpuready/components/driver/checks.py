@@ -197,12 +197,10 @@ def _count(spec: NodeSpec, state: NodeState) -> Verdict:
         return unknown(f"no GPU found; a GPU that fell off the bus is not listed{more}", remedy)
     if seen != want:
         more = f"set hardware: {{gpus: {seen}}}" if seen > want else ""
-        if not (seen or state.driver.loaded or state.driver.pci_gpus):
-            more = (
-                "no NVIDIA GPU is on the PCI bus: look at the type of this machine, and whether its GPUs are attached"
-            )
+        none = "" if seen or has_gpu(state) else ", none is on the PCI bus"
+        if none and not state.driver.loaded:
+            more = "look at the type of this machine, and whether its GPUs are attached"
         seen_are = ", ".join(listed[:16])
-        none = "" if has_gpu(state) else ", none is on the PCI bus"
         return fail(
             f"{seen} of {gpu_count(want)} seen{gone}{none}", more, "; ".join(filter(None, (seen_are, left_out)))
         )
@@ -243,7 +241,8 @@ def _next(spec: NodeSpec, state: NodeState) -> Verdict:
         return skip("no kernel to check: /boot has none, and the running kernel has no modules here")
     without = [kernel for kernel in kernels if state.boots.module(kernel) is None]
     if without:
-        failed = "; ".join(dict.fromkeys(state.boots.dkms_failed))
+        logs = zip(state.boots.dkms_failed[::2], state.boots.dkms_failed[1::2], strict=False)
+        failed = "; ".join(error for first, error in logs if f" for kernel {without[0]} " in first)
         said = f"{', '.join(without[:3])} {'have' if len(without) > 1 else 'has'} no nvidia module"
         build = f"dkms autoinstall -k {without[0]}"
         fix = f"apt-get install linux-headers-{without[0]} (or kernel-devel), then {build}"

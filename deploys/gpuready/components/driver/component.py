@@ -132,13 +132,16 @@ class Driver(WholeFiles):
         if install.RUNNING in wanted and not install.cannot_reload(state):
             fabric_manager = install.wanted(spec, state).fabric_manager
             script = Load(spec.driver.version or "", ignored_containers.words(spec), fabric_manager)
-            yield Step("driver-load", script, timeout=600, summary="load the module")
+            yield Step("driver-load", script, timeout=600, summary="load the module", fixes=_FITS)
 
     def restore(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         held, files = _held(diff), ledger.to_restore(diff, state)
         hold, unhold = (_named((name for name in held if held[name] is on), state) for on in (True, False))
         script = Hold(hold, unhold, (), files, manager(state).dnf)
         yield Step("driver-hold", script, timeout=300, summary="restore the package holds")
+
+
+_FITS = (("the module of driver", "set driver.version or driver.flavor to one that drives this GPU, then run again"),)
 
 
 class Load(Script, template="driver/load"):
