@@ -150,7 +150,7 @@ def test_a_port_that_is_down_is_named_and_a_missing_tool_is_unknown(
     (finding,) = findings(missing, "write_bw")
     assert (finding["status"], finding["remedy"]) == (
         "unknown",
-        "install perftest (in the spec: rdma: {packages: [perftest]})",
+        "install perftest (in the spec: rdma: {packages: [perftest]}) on all of these hosts",
     )
     assert "fabric.ports" in missing.checks("unknown", host=a.name)
     await_nothing_left(*roce)
