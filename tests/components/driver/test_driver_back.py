@@ -145,7 +145,12 @@ GONE = ("nvidia",)
     [
         ({}, 0, "", ()),
         ({"modprobe": "gdrdrv"}, 1, "were loaded before, are not: gdrdrv (", ("gdrdrv",)),
-        ({"modprobe": "nvidia", "why": "No such device"}, 1, "No NVIDIA GPU found.; not loaded any more: nvidia", LOADED),
+        (
+            {"modprobe": "nvidia", "why": "No such device"},
+            1,
+            "No NVIDIA GPU found.; not loaded any more: nvidia",
+            LOADED,
+        ),
         (
             {"modprobe": "nvidia", "why": "No such device", "kernel": OFF_THE_BUS},
             77,

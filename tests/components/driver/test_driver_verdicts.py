@@ -262,3 +262,15 @@ test_verdict = held(VERDICTS)
 def test_a_machine_without_a_gpu_is_not_told_to_look_for_a_broken_one(facts: dict[str, Any], told: bool) -> None:
     verdict = BY_ID["gpu.count"].judge(NodeSpec.model_validate({"hardware": {"gpus": 1}}), state(facts))
     assert (verdict.status, "type of this machine" in verdict.remedy) == ("fail", told)
+    assert ("none is on the PCI bus" in verdict.summary) == (not facts.keys() & {"pci", "smi"})
+
+
+@pytest.mark.parametrize(("kernel", "told"), [(NEXT, True), ("5.10.0-30-amd64", False)])
+def test_the_log_of_dkms_counts_for_its_kernel_alone(kernel: str, told: bool) -> None:
+    """What is left of an older build says nothing of this kernel, whose headers may be missing."""
+    log = (f"DKMS make.log for nvidia-current-550.163.01 for kernel {kernel} (x86_64)", "nv.c:7:9: error: no")
+    verdict = BY_ID["driver.nextboot"].judge(NodeSpec(), node(module(NOW), dkms_failed=log))
+    assert (verdict.evidence, f"linux-headers-{NEXT}" in verdict.remedy) == (
+        "nv.c:7:9: error: no" if told else "",
+        not told,
+    )
