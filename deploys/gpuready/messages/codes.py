@@ -299,7 +299,8 @@ _XID_CAUSES = {
     64: "The GPU could not record a bad row (older GPUs: a page) of its memory, so the row stays in use.",
     74: "An NVLink of this GPU had an error: the link, its bridge or switch, or the GPU at the other end.",
     92: "ECC corrected many errors of a single bit. No data is wrong.",
-    94: "GPU memory had an error that ECC cannot correct. The GPU contained it: only the program that used this memory ended.",
+    94: "The GPU contained an error: only the program that met it ended. Mostly that is GPU memory with an error that ECC "
+        "cannot correct. If no count of ECC grew, it is not: an Xid 137 before it means an access over NVLink that failed.",
     95: "GPU memory had an error that ECC cannot correct. The GPU could not contain it: all its programs may be affected.",
     119: "The GPU's own firmware (GSP) did not answer the driver in time.",
     120: "The GPU's own firmware (GSP) reported an error.",
@@ -320,7 +321,15 @@ _XID_PROGRAM = (
     "and have that GPU tested"
 )
 #: Xids whose number does not prove the cause, with posts in which it was the driver.
-_XID_LIKELY = {13: "NVIDIA/open-gpu-kernel-modules#1322", 31: "NVIDIA/open-gpu-kernel-modules#1370"}
+_XID_LIKELY = {
+    13: "NVIDIA/open-gpu-kernel-modules#1322", 31: "NVIDIA/open-gpu-kernel-modules#1370",
+    94: "forums.developer.nvidia.com/t/369786",
+}  # fmt: skip
+#: What to look at before the action of the catalogue.
+_XID_FIRST = {
+    94: "nvidia-smi -q -d ECC,ROW_REMAPPER: if no count grew, look in dmesg for the program and GPU of the first Xid, and "
+        "restart that program; else ",
+}  # fmt: skip
 _XID_WHERE = (
     "see in dmesg which programs and GPUs have it, and since when: one program on several GPUs means that program; if it "
     "began with a driver update, try another driver release; if it began with a resume, restart the program or reboot; if "
@@ -392,7 +401,7 @@ def _xid(variant: str) -> Message:
     )
     program = _XID_WHERE if number in _XID_LIKELY else _XID_PROGRAM
     fix = asked.remedy or (program if number in actions["program"]["xids"] else _XID_IGNORED)
-    fix += _XID_WORN if number in _WORN else ""
+    fix = _XID_FIRST.get(number, "") + fix + (_XID_WORN if number in _WORN else "")
     title = f"Xid {number}: {name}" if name else f"Xid {number}"
     source = ", ".join(filter(None, (_XID_PAGE, _XID_LIKELY.get(number))))
     checks = ("gpu.xid", *_XID_CHECKS.get(number, ()))
