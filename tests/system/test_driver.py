@@ -47,8 +47,7 @@ def test_the_next_boot_is_told_before_it_comes(node: Host) -> None:
     log = f"DKMS (dkms-3.2.2) make.log for nvidia-current/550.163.01 for kernel {NEXT} (x86_64)"
     error = f"{dkms}/build/nvidia/nv-pci.c:237:9: error: too few arguments"
     node.run(
-        f"mkdir -p {dkms}/build; ln -s /usr/src {dkms}/source\n"
-        f"printf '%s\\n' '{log}' '{error}' >{dkms}/build/make.log"
+        f"mkdir -p {dkms}/build; ln -s /usr/src {dkms}/source\nprintf '%s\\n' '{log}' '{error}' >{dkms}/build/make.log"
     )
     seen = asked(node, "observe")
     result = seen.verify("--passive", code=None)
