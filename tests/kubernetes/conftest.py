@@ -34,7 +34,7 @@ def made(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Node]
 
 
 def _pods_left(cluster: Cluster) -> str:
-    """The pods, which are told to end."""
+    """Tell all pods to end, and return those that are still there."""
     cluster.ask("delete", "pods", "--all", "--grace-period=1", "--wait=false")
     return cluster.ask("get", "pods", "-o", "name")
 

@@ -10,7 +10,7 @@ from gpuready.base.step import Script
 from gpuready.gpu.node import DRAINED
 from gpuready.operations.drain import DrainByCommand, DrainSlurm, MarkKubernetes
 
-#: Slurm's node, as it was told to be.
+#: A scontrol that keeps the state of one node in a file.
 SCONTROL = """#!/bin/sh
 case $* in
   *State=DRAIN*) echo 'NodeName=n1 State=IDLE+DRAIN Reason=gpuready [root@now]' >"$SHOWN" ;;

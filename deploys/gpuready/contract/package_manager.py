@@ -160,17 +160,18 @@ def manager(state: NodeState) -> PackageManager:
     return DNF5 if "dnf5" in state.have else DNF
 
 
-def refuse_to_install(state: NodeState) -> None:
-    """Raise :class:`NotComparable` if gpuready cannot install packages on this node."""
+def refuse_to_install(state: NodeState, key: str = "") -> None:
+    """Raise :class:`NotComparable` if gpuready cannot install packages here, as ``key`` of the spec asks for."""
     if "apt-get" in state.have and not manager(state).dnf:
         return
+    of = f"{key}: " if key else ""
     name = state.os.name or "this node"
     if "zypper" in state.have or {"suse", "sles", "opensuse"} & {state.os.id, *state.os.id_like}:
-        raise NotComparable(f"{name}: gpuready does not install packages on SUSE")
+        raise NotComparable(f"{of}{name}: gpuready does not install packages on SUSE")
     if "dnf" not in state.have:
-        raise NotComparable(f"{name} has neither apt nor dnf: gpuready installs packages only with these")
+        raise NotComparable(f"{of}{name} has neither apt nor dnf: gpuready installs packages only with these")
     oldest = DNF_RELEASES.get(state.os.id)
     release = re.match(r"\d{1,6}", state.os.version_id)
     if oldest is None or not release or int(release[0]) < oldest:
         known = ", ".join(f"{id} {oldest}" for id, oldest in DNF_RELEASES.items())
-        raise NotComparable(f"gpuready does not support {name}; with dnf, it supports {known}, or newer")
+        raise NotComparable(f"{of}gpuready does not support {name}; with dnf, it supports {known}, or newer")

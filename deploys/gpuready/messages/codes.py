@@ -243,7 +243,7 @@ _NVML_CAUSES = (
     _Cause(
         (NVML_UNKNOWN,),
         "The driver failed without naming a reason: the GPU hangs or was lost; or the container may not use it: systemctl "
-        "daemon-reload removed its access, or it never had them (no-cgroups = true, or crun 1.18 with the toolkit's legacy hook).",
+        "daemon-reload removed its access, or it never had it (no-cgroups = true, or crun 1.18 with the toolkit's legacy hook).",
         "run nvidia-smi on the host: if it fails there, look for an Xid in dmesg; else recreate the container; if a new one "
         "fails, too, use CDI",
         ("gpu.answers", "gpu.xid", "driver.charlinks", "docker.smoke"),

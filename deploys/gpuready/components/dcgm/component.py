@@ -49,10 +49,7 @@ class Dcgm(Component):
         if not state.systemd:
             raise NotComparable("systemd does not run on this node, so it cannot start nvidia-dcgm: leave out "
                                 "dcgm.install")  # fmt: skip
-        try:
-            refuse_to_install(state)
-        except NotComparable as e:
-            raise NotComparable(f"dcgm.install: {e}") from None
+        refuse_to_install(state, "dcgm.install")
         for part in (state.packages, state.units, state.driver.smi):
             need.value(part)
         if not _plugins(state):

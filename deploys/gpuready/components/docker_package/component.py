@@ -91,10 +91,7 @@ class DockerPackageRemove(Script, template="docker_package/remove"):
 
 def _refuse(state: NodeState) -> None:
     need.value(state.packages)
-    try:
-        refuse_to_install(state)
-    except NotComparable as e:
-        raise NotComparable(f"runtimes.docker.install: {e}") from None
+    refuse_to_install(state, "runtimes.docker.install")
     if "docker_snap" in state.marks:
         raise NotComparable("runtimes.docker.install: Docker's snap is here: snap remove docker, or leave the key out")
     if manager(state).dnf:

@@ -245,10 +245,7 @@ def _signed_only(state: NodeState) -> bool:
 
 def _refuse(spec: NodeSpec, state: NodeState, flavor: str) -> None:
     """Raise :class:`NotComparable` if another driver, the GPUs or Secure Boot rule this installation out."""
-    try:
-        refuse_to_install(state)
-    except NotComparable as e:
-        raise NotComparable(f"driver.policy: {e}") from None
+    refuse_to_install(state, "driver.policy")
     if not manager(state).dnf and state.os.id not in ("debian", "ubuntu"):
         name = state.os.name or "another system"
         raise NotComparable(f"driver.policy: install with apt supports Debian and Ubuntu, but this is {name}")

@@ -66,10 +66,7 @@ class Rdma(WholeFiles):
             if state.ib_netns_mode:
                 want[_RUNNING] = mode
         if spec.rdma.packages and not isinstance(state.packages, Unknown):
-            try:
-                refuse_to_install(state)
-            except NotComparable as e:
-                raise NotComparable(f"rdma.packages: {e}") from None
+            refuse_to_install(state, "rdma.packages")
         return want | {f"{_PACKAGE}{name}": _INSTALLED for name in spec.rdma.packages}
 
     def actual(self, spec: NodeSpec, state: NodeState) -> Values:
