@@ -28,13 +28,13 @@ _NVML_NAME = re.compile(r"\b(?:(?:nvml_)?error|nvmlerror)_([a-z_]{4,40})\b")
 _NVML_NUMBER = re.compile(
     r"\bnvml[a-z0-9_ ]{0,40} (?:err(?:or)?(?: code)?|failed|failure) ?[:=(]{0,2} ?([0-9]{1,3})\b(?! [a-z])"
 )
-#: What nvmlErrorString says, where nvidia-container-cli passes it on.
+#: What nvmlErrorString says, where nvidia-container-cli, or an exporter in Go ("nvml: Not Supported"), passes it on.
 _NVML_TEXTS = {
     "invalid argument": 2, "not supported": 3, "insufficient permissions": 4, "not found": 6, "timeout": 10,
     "function not found": 13, "gpu is lost": 15, "in use by another client": 19, "insufficient resources": 23,
     "unknown error": 999,
 }  # fmt: skip
-_NVML_TEXT = re.compile(rf"\bnvml error: ({'|'.join(_NVML_TEXTS)})(?![a-z])")
+_NVML_TEXT = re.compile(rf"\bnvml(?: error)?: ({'|'.join(_NVML_TEXTS)})(?![a-z])")
 _NVML_NEAR = ("nvml", "nvidia", "gpu", "device handle")
 _NCCL_NAME = re.compile(r"\b(nccl[a-z]{6,20})\b")
 _NCCL_NUMBER = re.compile(r"\bnccl (?:error|result|failure)(?: code)?[ :=]{1,2}([1-7])\b")
