@@ -192,6 +192,7 @@ CODES = (
         "nvidia-container-cli: detection error: nvml error: unknown error: unknown",
         "NVML error 999: NVML_ERROR_UNKNOWN",
     ),
+    ("Failed to collect metrics: nvml: Not Supported", "NVML error 3: NVML_ERROR_NOT_SUPPORTED"),  # BugRoger/nvidia-exporter#3
     ("NVML_ERROR_LIB_RM_VERSION_MISMATCH", "Failed to initialize NVML: Driver/library version mismatch"),
     ("nvmlInit_v2 err: 18", "Failed to initialize NVML: Driver/library version mismatch"),
     ("nvmlDeviceGetMemoryInfo failed: 3", "NVML error 3: NVML_ERROR_NOT_SUPPORTED"),

@@ -140,9 +140,12 @@ _CUDA_CAUSES = (
     ),
     _Cause(
         (702,),
-        "GPU code ran longer than allowed. Only a GPU that drives a display, or one of Windows or WSL, has such a limit.",
-        "use a GPU without a display, or shorter pieces of GPU code",
+        "GPU code ran longer than allowed. A GPU that drives a display has such a limit, and one of Windows, WSL or Jetson. If "
+        "this GPU has none, it hangs: an Xid in dmesg belongs to it.",
+        "nvidia-smi shows whether the GPU has a display (Disp.A): use another GPU, or shorter pieces of GPU code; pass the Xid to "
+        "gpuready explain",
         ("gpu.xid",),
+        likely=True,
     ),
     _Cause(
         range(714, 719),
@@ -287,14 +290,26 @@ _XIDS = {
 }  # fmt: skip
 #: Causes of the Xids that are seen most. Of the others, the name and the action are shown.
 _XID_CAUSES = {
+    8: "The GPU did not finish the work of a program in time. Mostly that program is at fault: GPU code that runs without an "
+        "end, or very long. The GPU or its firmware can hang, too; then the next programs fail as well (posted of Blackwell "
+        "with 595).",
     13: "GPU code of a program failed: an access out of bounds, or an instruction that the GPU does not accept. Mostly the "
         "program is at fault. It can also be a driver release, a resume from suspend or hibernation, or a faulty GPU.",
     31: "A program used an address that is not in its GPU memory. Mostly the program is at fault. It can also be a driver "
         "release (610.57.04 with Vulkan), or a faulty GPU.",
-    43: "The driver ended a program after a fault of that program. The GPU itself goes on.",
+    32: "The driver found the stream of commands to the GPU damaged. Mostly a program or the driver is at fault. A bad PCIe "
+        "link (slot, riser, cable) or faulty memory damages it, too.",
+    43: "The driver ended a program after a fault of that program. Mostly the GPU itself goes on. If each program on this "
+        "GPU ends with it, the GPU hangs or is faulty.",
     45: "The driver cleaned up after a program that ended early. If another Xid came before, that one is the cause.",
     48: "GPU memory had an error that ECC cannot correct. Xid 171 (DRAM) or 172 (SRAM) beside it names the memory.",
     54: "The GPU's power cable is not connected, or delivers too little power.",
+    56: "The part of the GPU for displays reported an error: the driver, a cable, the monitor or the GPU. CUDA does not use "
+        "that part.",
+    61: "A micro-controller in the GPU stopped at a check of its own. Often that is a fault of the driver or firmware "
+        "release, also in a change of the power state; it can be a faulty GPU.",
+    62: "A micro-controller in the GPU (mostly the PMU) halted. Often that is a fault of the driver or firmware release (595 on "
+        "Blackwell with long contexts); it can also be heat, power or a faulty GPU.",
     63: "The GPU recorded a bad row (older GPUs: a page) of its memory. The next reset replaces it.",
     64: "The GPU could not record a bad row (older GPUs: a page) of its memory, so the row stays in use.",
     74: "An NVLink of this GPU had an error: the link, its bridge or switch, or the GPU at the other end.",
@@ -302,8 +317,12 @@ _XID_CAUSES = {
     94: "The GPU contained an error: only the program that met it ended. Mostly that is GPU memory with an error that ECC "
         "cannot correct. If no count of ECC grew, it is not: an Xid 137 before it means an access over NVLink that failed.",
     95: "GPU memory had an error that ECC cannot correct. The GPU could not contain it: all its programs may be affected.",
-    119: "The GPU's own firmware (GSP) did not answer the driver in time.",
-    120: "The GPU's own firmware (GSP) reported an error.",
+    109: "The GPU could not change from one program to another in time: a program, mostly on several channels, or the GPU's "
+        "firmware hangs. Often that is a fault of the driver release; it can also be low voltage, heat or a faulty GPU.",
+    119: "The GPU's own firmware (GSP) did not answer the driver in time. An Xid or a lost GPU just before is the cause. Alone, "
+        "it is often a fault of the driver or firmware release; it can also be heat, power or a faulty GPU.",
+    120: "The GPU's own firmware (GSP) reported an error and mostly stopped. Often that is a fault of the driver or firmware "
+        "release, on laptops and desktops also at suspend and resume; it can also be heat, power or a faulty GPU.",
     121: "The link between CPU and GPU (C2C) had an error, and corrected it. No data is wrong.",
     140: "GPU memory had an error that ECC cannot correct.",
     154: "The driver changed its advice for this GPU. The line names it: reset, reboot, drain, or nothing (None).",
@@ -322,8 +341,12 @@ _XID_PROGRAM = (
 )
 #: Xids whose number does not prove the cause, with posts in which it was the driver.
 _XID_LIKELY = {
-    13: "NVIDIA/open-gpu-kernel-modules#1322", 31: "NVIDIA/open-gpu-kernel-modules#1370",
-    94: "forums.developer.nvidia.com/t/369786",
+    8: "NVIDIA/open-gpu-kernel-modules#1159", 13: "NVIDIA/open-gpu-kernel-modules#1322",
+    31: "NVIDIA/open-gpu-kernel-modules#1370", 32: "docs.nvidia.com/deploy/xid-errors/working-with-xid-errors.html",
+    43: "aws/eks-node-monitoring-agent#272", 56: "docs.nvidia.com/deploy/xid-errors/working-with-xid-errors.html",
+    61: "docs.nvidia.com/deploy/xid-errors/working-with-xid-errors.html", 62: "forums.developer.nvidia.com/t/371272",
+    94: "forums.developer.nvidia.com/t/369786", 109: "NVIDIA/open-gpu-kernel-modules#1080",
+    119: "NVIDIA/open-gpu-kernel-modules#1045", 120: "NVIDIA/open-gpu-kernel-modules#1284",
 }  # fmt: skip
 #: What to look at before the action of the catalogue.
 _XID_FIRST = {
@@ -338,6 +361,8 @@ _XID_WHERE = (
 _XID_IGNORED = "nothing, unless another Xid comes with it"
 _XID_WORN = "; if its count of remapped rows (gpu.remap) goes on growing after resets, have the GPU replaced"
 _WORN = (48, 63, 94, 95, 140, 171)
+_XID_RELEASE = "; if it began with an update, or returns, try another release of the driver; if only this GPU has it, have it tested"
+_RELEASE = (61, 62, 109, 119, 120)
 _XID_CHECKS = {
     48: ("gpu.remap", "gpu.ecc"), 63: ("gpu.remap", "gpu.retired"), 64: ("gpu.remap", "gpu.retired"), 79: ("gpu.count", "gpu.answers"),
     94: ("gpu.remap", "gpu.ecc"), 95: ("gpu.remap", "gpu.ecc"), 119: ("driver.firmware", "gpu.answers"),
@@ -402,6 +427,7 @@ def _xid(variant: str) -> Message:
     program = _XID_WHERE if number in _XID_LIKELY else _XID_PROGRAM
     fix = asked.remedy or (program if number in actions["program"]["xids"] else _XID_IGNORED)
     fix = _XID_FIRST.get(number, "") + fix + (_XID_WORN if number in _WORN else "")
+    fix += _XID_RELEASE if number in _RELEASE else ""
     title = f"Xid {number}: {name}" if name else f"Xid {number}"
     source = ", ".join(filter(None, (_XID_PAGE, _XID_LIKELY.get(number))))
     checks = ("gpu.xid", *_XID_CHECKS.get(number, ()))

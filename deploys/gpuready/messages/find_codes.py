@@ -34,7 +34,7 @@ _NVML_TEXTS = {
     "function not found": 13, "gpu is lost": 15, "in use by another client": 19, "insufficient resources": 23,
     "unknown error": 999,
 }  # fmt: skip
-_NVML_TEXT = re.compile(rf"\bnvml(?: error)?: ({'|'.join(_NVML_TEXTS)})(?![a-z])")
+_NVML_TEXT = re.compile(rf"\bnvml(?: error: (?:{'|'.join(_NVML_TEXTS)})|: (?:not supported|gpu is lost))(?![a-z])")
 _NVML_NEAR = ("nvml", "nvidia", "gpu", "device handle")
 _NCCL_NAME = re.compile(r"\b(nccl[a-z]{6,20})\b")
 _NCCL_NUMBER = re.compile(r"\bnccl (?:error|result|failure)(?: code)?[ :=]{1,2}([1-7])\b")
@@ -99,7 +99,7 @@ def _nvml_of(text: str) -> Iterator[tuple[str, int, int]]:
         if number is not None:
             yield f"nvml {number}", match.start(), match.end()
     for match in _NVML_TEXT.finditer(text) if "nvml" in text else ():
-        yield f"nvml {_NVML_TEXTS[match[1]]}", match.start(), match.end()
+        yield f"nvml {_NVML_TEXTS[match[0].partition(': ')[2]]}", match.start(), match.end()
     known = set(nvml_names().values())
     for match in _NVML_NUMBER.finditer(text) if "nvml" in text else ():
         if int(match[1]) in known:
