@@ -142,6 +142,7 @@ CODES = (
     ("kernel: NVRM: Xid (PCI:...): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 11 (...)", "Xid 145: NVLink RLW error"),
     ("Xid 999", "Xid 999"),
     ('DCGM_FI_DEV_XID_ERRORS{gpu="0",err_code="94",err_msg="Contained"} 94', "Xid 94: contained memory error"),
+    ("Reason:NvidiaXID48Error", "Xid 48: double bit ECC error"),  # aws/eks-node-monitoring-agent#272
     ("CUDA error 802", "Error 802: system not yet initialized"),
     ("cuInit failed 804", "Error 804: forward compatibility was attempted on non supported HW"),
     ("cuda runtime error (46)", "all CUDA-capable devices are busy or unavailable (error 46)"),
@@ -192,7 +193,10 @@ CODES = (
         "nvidia-container-cli: detection error: nvml error: unknown error: unknown",
         "NVML error 999: NVML_ERROR_UNKNOWN",
     ),
-    ("Failed to collect metrics: nvml: Not Supported", "NVML error 3: NVML_ERROR_NOT_SUPPORTED"),  # BugRoger/nvidia-exporter#3
+    (  # BugRoger/nvidia-exporter#3
+        "Failed to collect metrics: nvml: Not Supported",
+        "NVML error 3: NVML_ERROR_NOT_SUPPORTED",
+    ),
     ("NVML_ERROR_LIB_RM_VERSION_MISMATCH", "Failed to initialize NVML: Driver/library version mismatch"),
     ("nvmlInit_v2 err: 18", "Failed to initialize NVML: Driver/library version mismatch"),
     ("nvmlDeviceGetMemoryInfo failed: 3", "NVML error 3: NVML_ERROR_NOT_SUPPORTED"),

@@ -8,6 +8,8 @@ from gpuready.messages.code_names import CUDA_TEXTS, NCCL, cuda_names, nvml_name
 #: DCGM's metric of the last Xid, as dcgm-exporter labels it.
 _XID_METRIC = re.compile(r"\bdcgm_fi_dev_xid_errors\{[^}]{0,300}\berr_code=\"([1-9][0-9]{0,3})\"")
 _XID = re.compile(r"\bxid\b(?: \((?:pci:)?[0-9a-f:.]{3,20}\))?(?: error| errors)?[ :=#]{1,3}([0-9]{1,4})\b")
+#: The reason that the node monitoring agent of EKS gives: NvidiaXID79Error, NvidiaXID13Warning.
+_XID_REASON = re.compile(r"\bnvidiaxid([1-9][0-9]{0,2})(?:error|warning)\b")
 _CUDA_NAME = re.compile(r"\bcudaerror([a-z]{4,40})\b|\bcuda_error_([a-z_]{4,50})\b")
 _CUDA_NUMBER = re.compile(
     r"(?:\bcuda(?: runtime| driver| initialization)?:? (?:error|failure)|\bcudaerror(?:_t)?|\bcuresult"
@@ -61,6 +63,8 @@ def _all(text: str) -> Iterator[tuple[str, int, int]]:
     for match in _XID.finditer(text) if "xid" in text else ():
         yield f"xid {_variant(text, match)}", match.start(), match.end()
     for match in _XID_METRIC.finditer(text) if "err_code" in text else ():
+        yield f"xid {match[1]}", match.start(), match.end()
+    for match in _XID_REASON.finditer(text) if "nvidiaxid" in text else ():
         yield f"xid {match[1]}", match.start(), match.end()
     if "cuda" in text:
         names = cuda_names()
