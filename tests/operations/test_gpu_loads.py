@@ -122,7 +122,7 @@ def test_a_load_waits_until_an_interrupted_one_has_ended(tmp_path: Path, load: L
     with (tmp_path / "load").open() as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-            limit = time.monotonic() + scale.seconds(30)
+            limit = time.monotonic() + scale.seconds(120)
             while subprocess.run(["pgrep", "-x", "flock", "-P", str(process.pid)], check=False).returncode:
                 assert time.monotonic() < limit and process.poll() is None
                 time.sleep(0.05)
@@ -198,11 +198,11 @@ def test_the_end_of_the_connection_and_signals_end_all_that_was_started(tmp_path
     if signals:
         for _ in range(signals):
             os.killpg(process.pid, signal.SIGTERM)
-        assert process.wait(scale.seconds(30)) == 1
+        assert process.wait(scale.seconds(120)) == 1
     else:
         process.stdin.close()
         rest = process.stdout.read()
-        assert process.wait(scale.seconds(30)) == 0
+        assert process.wait(scale.seconds(120)) == 0
         found = Records(unmarked(rest)).runs
         assert found["stress"][0] != 0 and "did not finish" in node(found).unknown
     wait_until_unlocked(lock)
