@@ -34,6 +34,7 @@ from gpuready.contract.component import Disruption
 from gpuready.contract.ledger import Put, WriteFiles
 from gpuready.contract.removal import Removal
 from gpuready.model.spec import NodeSpec
+from gpuready.model.state import Docker as Engine
 from gpuready.model.state import NodeState, Unknown
 from tests.components.cases import KEYS, node_of
 from tests.components.closing import Closed, after, applied_to, close, converged, taken_back, with_text
@@ -255,6 +256,25 @@ def test_remove_leaves_a_docker_that_starts(wanted: dict[str, Any]) -> None:
     assert left.docker is not None and not isinstance(left.docker, Unknown)
     assert (left.docker.default_runtime, "nvidia" in left.docker.runtimes) == ("runc", False)
     assert Docker().original(spec, left) == {}
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["after an apply", "at once"])
+def test_a_default_that_was_deleted_from_the_file_leaves_docker_too(again: bool) -> None:
+    """Docker still has it. Its reload would fail when the runtime goes, and the spec no longer names it."""
+    _, _, state = applied({"default_runtime": True}, "{}")
+    spec, _ = node_of("docker", {}, DOCKER)
+    edited = with_text(state, PATH, json.dumps({"live-restore": True}))
+    found = {c.key: (c.actual, c.expected) for c in compare(Docker(), spec, edited).diff}
+    assert found["docker.running.default-runtime"] == ("nvidia", "runc")
+    assert "docker.default-runtime" not in found
+    if again:
+        edited = applied_to(Docker(), spec, edited)
+        assert isinstance(edited.docker, Engine) and edited.docker.default_runtime == "runc"
+    left, closed = removed(edited)
+    loaded = json.loads(closed.args(DockerInstall).content)
+    assert again or (loaded["default-runtime"], loaded["runtimes"]) == ("runc", {})
+    assert isinstance(left.docker, Engine)
+    assert (left.docker.default_runtime, "nvidia" in left.docker.runtimes) == ("runc", False)
 
 
 def test_remove_takes_out_the_default_that_the_user_set_later() -> None:

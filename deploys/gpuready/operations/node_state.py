@@ -20,12 +20,7 @@ from gpuready.operations.watchdog import LONG, holding, stand_aside
 
 def node_state(host: Host) -> NodeState:
     """Return the host's NodeState. The first call runs one exec, two if a wheel must be installed; later calls none."""
-    return context(host).state or _keep(host, probed(host))
-
-
-def probed(host: Host) -> NodeState:
-    """Probe the host now, in one exec."""
-    return _parsed(_run(host, "probe", probe.script()))
+    return context(host).state or _keep(host, _parsed(_run(host, "probe", probe.script())))
 
 
 def settled_state(host: Host) -> NodeState:

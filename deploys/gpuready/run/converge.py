@@ -21,7 +21,7 @@ from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState
 from gpuready.operations import lock
 from gpuready.operations.context import context
-from gpuready.operations.node_state import forget, host_plan, node_state, probed, settled_state
+from gpuready.operations.node_state import forget, host_plan, node_state, settled_state
 from gpuready.operations.watchdog import holding
 from gpuready.result.model import ComponentResult, Error, HostResult, Run
 from gpuready.run.evaluate import fill_attempts, fill_checks, fill_components, look_back, plan_batches
@@ -72,9 +72,8 @@ def compare(fleet: Fleet, *, verb: str, removing: bool = False) -> Run:
 
 
 def _compare(fleet: Fleet, run: Run, removing: bool) -> None:
-    read = probed if run.verb == "status" else node_state
     fleet.remembers = lambda result: run.verb in ("record", "status")  # their answer is made of the states
-    fleet.each(partial(look, fleet, run.verb, read, _load(removing)))
+    fleet.each(partial(look, fleet, run.verb, node_state, _load(removing)))
 
 
 def verify(fleet: Fleet, *, passive: bool = False) -> Run:

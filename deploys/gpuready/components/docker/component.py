@@ -221,12 +221,12 @@ def _wanted(spec: NodeSpec, state: NodeState, document: Document) -> dict[str, s
     """Return gpuready's keys of daemon.json with their values, which are also those of the running engine."""
     docker = spec.runtimes.docker_settings
     want: dict[str, str | bool] = {PATH: RUNTIME}
+    says, runs = document.get(DEFAULT), state.docker.default_runtime if isinstance(state.docker, Engine) else ""
+    # Docker keeps the default runtime of a key that somebody deleted.
+    asked = "default_runtime" in docker.model_fields_set or (says is None and DEFAULT in dockerkeys.owned(state))
     if docker.default_runtime:
         want[DEFAULT] = "nvidia"
-    elif "default_runtime" in docker.model_fields_set and "nvidia" in (
-        document.get(DEFAULT),
-        state.docker.default_runtime if isinstance(state.docker, Engine) else "",
-    ):
+    elif asked and "nvidia" in (says, runs):
         want[DEFAULT] = "runc"
     swarm = isinstance(state.docker, Engine) and state.docker.swarm
     if docker.live_restore != "auto":

@@ -170,6 +170,8 @@ def before(state: NodeState) -> Document:
 def originals(state: NodeState) -> Values:
     """Return key -> earlier value, for keys that gpuready wrote and nobody else changed since.
 
+    Docker keeps a runtime that somebody deleted from the file; it forgets that, too.
+
     If the runtime goes, so does ``default-runtime: nvidia``, whoever wrote it, because Docker must start.
     Raises :class:`NotComparable` if keys are gpuready's, but the file, its original or the record cannot be read.
     """
@@ -177,18 +179,24 @@ def originals(state: NodeState) -> Values:
     if not ours or not _legible(state, ours):
         return {}
     now, then = daemon_json(state.files), before(state)
+    engine = state.docker if isinstance(state.docker, Engine) else None
+    runs = running_values(state, engine, now) if engine else {}
     found: dict[str, Value] = {}
     for key, values in ours.items():
-        was, meant = file_value(then, key), value_at_start(then, key, state)
-        if file_value(now, key) in values and any(value != was for value in values):
+        says, was = file_value(now, key), file_value(then, key)
+        if says in values and any(value != was for value in values):
             found[f"docker.{key}"] = was
-            if isinstance(state.docker, Engine):
-                found[f"docker.running.{key}"] = meant
-    if found.get(f"docker.{PATH}", "") is None and found.get(f"docker.{DEFAULT}", file_value(now, DEFAULT)) == "nvidia":
-        # Docker does not start with a default runtime that is not there.
-        found[f"docker.{DEFAULT}"] = None
-        if isinstance(state.docker, Engine):
-            found[f"docker.running.{DEFAULT}"] = "runc"
+            if engine:
+                found[f"docker.running.{key}"] = value_at_start(then, key, state)
+        elif key in (PATH, DEFAULT) and says is None and runs.get(key) in values:
+            found[f"docker.running.{key}"] = value_at_start(now, key, state)
+    if None in (found.get(f"docker.{PATH}", ""), found.get(f"docker.running.{PATH}", "")):
+        # Docker neither starts nor reloads with a default runtime that is not there.
+        default = found.get(f"docker.{DEFAULT}", file_value(now, DEFAULT))
+        if default == "nvidia":
+            found[f"docker.{DEFAULT}"] = None
+        if engine and "nvidia" in (default, engine.default_runtime):
+            found[f"docker.running.{DEFAULT}"] = default if default not in (None, "nvidia") else "runc"
     if found and isinstance(state.docker, Unknown):
         found["docker.running"] = "answers"
     if found and state.docker is None and state.dockerd_command:

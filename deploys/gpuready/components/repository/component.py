@@ -16,6 +16,7 @@ from gpuready.components.repository.key import accepted
 from gpuready.components.repository.openpgp import LIMIT, KeyFileError, certificate
 from gpuready.components.repository.source import source
 from gpuready.components.toolkit.spec import REACH_REPOSITORY
+from gpuready.components.toolkit.state import PACKAGES
 from gpuready.contract import ledger
 from gpuready.contract.component import Applies, Change, Value, Values
 from gpuready.contract.package_manager import manager, refuse_to_install
@@ -71,6 +72,8 @@ class Repository(WholeFiles):
         if any(c.key == "repository.key" for c in diff):
             key = yield from self._fetch(spec, state)
         own = source(state)
+        if _only_here(diff, spec, state):
+            yield self._read(key or b"", spec, state)
         puts = [ledger.put(state, own.keyring, key)] if key is not None else []
         drops, secret = [], ""
         for path, text, is_secret in own.files(spec):
@@ -90,6 +93,14 @@ class Repository(WholeFiles):
             secret,
         )
         yield Step("repository", script, summary="write the source")
+
+    def _read(self, key: bytes, spec: NodeSpec, state: NodeState) -> Step:
+        own = source(state)
+        texts = {each.path: each.content or "" for each in own.files(spec)}
+        proxy = "" if own.proxy == own.path else texts[own.proxy]
+        script = ReadRepository(texts[own.path], proxy, own.keyring, key.decode("ascii"), manager(state).dnf)
+        fixes = (("the repository cannot be read", REACH_REPOSITORY),)
+        return Step("repository-list", script, timeout=600, survives=False, summary="read the new source", fixes=fixes)
 
     def _fetch(self, spec: NodeSpec, state: NodeState) -> Generator[Step, Reply, bytes]:
         """Get the key file, check it, and return its one key in the form that gpuready writes."""
@@ -121,6 +132,23 @@ class FetchKey(Script, template="repository/fetch-key"):
     url: str
     proxy: str
     dnf: int = 0
+
+
+class ReadRepository(Script, template="repository/read"):
+    """Read the repository with its new ``source`` and ``key``. The others: see :class:`FetchKey`."""
+
+    source: str
+    proxy: str
+    keyring: str
+    key: str
+    dnf: int = 0
+
+
+def _only_here(diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> bool:
+    """Tell whether the source changes and the toolkit does not: its installation would read the repository."""
+    changes = any(c.key != "repository.conflicts" for c in diff)
+    found = [state.installed.get(name) for name in PACKAGES]
+    return changes and all(each is not None and each.version == f"{spec.toolkit.version}-1" for each in found)
 
 
 def _decoded(answer: str) -> bytes:
