@@ -55,3 +55,20 @@ def apply_from_bundle(node: Host, repo: Repository, folder: Path) -> Result:
     finally:
         server.server_close()
         repo.start()
+
+
+def move_to_mirror(node: Host, repo: Repository) -> None:
+    """Another address serves the repository. The toolkit stays as it is, so no installation reads it."""
+    mirror = Repository(repo.directory, 0, repo.signer)
+    mirror.start()
+    mirror.stop()
+    moved = node.only("repository", "toolkit")
+    moved.repo = mirror
+    moved.fails("the repository cannot be read: ")
+    mirror.start()
+    try:
+        result = moved.mends()  # it was not written before
+        assert result.changed() == {"repository"}, result.explain()
+        assert "repository.candidate" in moved.verify().checks("pass")
+    finally:
+        mirror.stop()

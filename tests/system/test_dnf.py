@@ -16,7 +16,7 @@ from tests.lab import Lab, Repository, rpm
 from tests.lab.image import DNF, DNF5
 from tests.lab.module import load
 from tests.system import test_dcgm
-from tests.system.air_gap import apply_from_bundle
+from tests.system.air_gap import apply_from_bundle, move_to_mirror
 from tests.system.dnf_node import LISTS, locks
 from tests.system.harness import Gpuready, Inventories, Sessions
 from tests.system.host import Host
@@ -129,6 +129,12 @@ def test_another_entry_for_the_repository_goes_and_comes_back(node: Host, repo: 
     node.remove()
     assert file.read_text("utf-8") == other + ours
     file.unlink()
+
+
+def test_another_address_is_read_before_it_is_written(node: Host, repo: Repository) -> None:
+    node.apply()
+    move_to_mirror(node, repo)
+    node.remove()
 
 
 def test_metadata_or_packages_of_another_key_are_refused(node: Host, repo: Repository, lab: Lab) -> None:

@@ -17,7 +17,7 @@ from tests.lab import Lab, Repository
 from tests.lab.network import SERVER
 from tests.lab.processes import matching
 from tests.lab.server import Threads
-from tests.system.air_gap import apply_from_bundle
+from tests.system.air_gap import apply_from_bundle, move_to_mirror
 from tests.system.host import Host, Hosts
 
 LISTS = "/etc/apt/sources.list.d"
@@ -90,6 +90,12 @@ def test_the_key_is_rotated_when_the_spec_says_so(node: Host, repo: Repository) 
     assert node.run(f"cat {AptSource.keyring}").stdout != before
     node.run(update)
     node.plan("--detailed-exitcode")
+
+
+def test_another_address_is_read_before_it_is_written(node: Host, repo: Repository) -> None:
+    node.apply()
+    node.run("rm -rf /var/lib/apt/lists/*")
+    move_to_mirror(node, repo)
 
 
 @pytest.mark.promise
