@@ -12,7 +12,7 @@ from gpuready import api
 from gpuready.api import CheckResult, DocumentError, Result, RunError, read, run
 from gpuready.model.state import NodeState
 from tests.command import gpuready, python, write_hosts, write_states
-from tests.pages import ROOT
+from tests.pages import ROOT, blocks
 
 RECORDED = ROOT / "tests/data/h200-mounted-driver/state.json"
 
@@ -25,6 +25,7 @@ def test_a_result_is_the_document_as_objects(tmp_path: Path) -> None:
     assert result.document["exit_code"] == 3 and result.document["hosts"].keys() == result.hosts.keys()
     host = result.hosts["gpu01"]
     assert host.outcome == "would_change" and result.hosts["other"].outcome == "skipped"
+    assert host.failed and not result.hosts["other"].failed
     (count,) = [check for check in host.checks if check.id == "gpu.count"]
     assert isinstance(count, CheckResult) and (count.status, count.summary) == ("fail", "1 of 8 GPUs seen")
     assert len(repr(result)) < 3000 and "would_change" in repr(result)  # it is printed in a terminal
@@ -91,3 +92,20 @@ except (Up, KeyboardInterrupt) as e: print(type(e).__name__)
 """
     done = python("-c", code, cwd=tmp_path, start_new_session=True)
     assert done.stdout in ("Up\n", "KeyboardInterrupt\n") and (tmp_path / "finished").exists(), done.stderr
+
+
+def test_the_example_of_the_guide_names_a_host_whose_checks_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its outcome is ``ok``: it matches its spec, but GPUs are missing."""
+    write_hosts(tmp_path, "all: {hosts: {gpu01: {gpuready: {hardware: {gpus: 8}}}}}\n")
+    state = NodeState.model_validate_json(RECORDED.read_bytes())
+    recorded = ("--state", str(write_states(tmp_path / "states.json", {"gpu01": state})))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(api, "run", lambda *words: run(*words, *recorded, "--only", "docker"))
+    (code,) = [text for text in blocks(ROOT / "docs/guides/own-code.md", "python") if "gpuready.api" in text]
+    with pytest.raises(SystemExit, match="3"):
+        exec(code, {})
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first == "gpu01 failed " and any(line.startswith("  gpu.count: 1 of 8 GPUs seen") for line in rest)
+    assert api.run("verify", "-i", "hosts.yaml").hosts["gpu01"].outcome == "ok"

@@ -22,7 +22,9 @@ from gpuready.catalogue import BY_ID
 from gpuready.cli.app import gpuready, run
 from gpuready.inventory.hosts import load
 from gpuready.messages.find import TABLE
+from gpuready.model.state import NodeState
 from gpuready.result.verbs import VERBS
+from tests.command import write_hosts, write_states
 from tests.pages import BLOCK, PAGES, ROOT, Command, blocks, commands, matches
 
 REFERENCE = reference()
@@ -307,6 +309,31 @@ def test_pipelines_of_the_guide_name_what_the_action_and_the_template_have() -> 
     template = yaml.safe_load((ROOT / include["file"].lstrip("/")).read_text("utf-8"))
     assert [*gitlab] == [*template]
     assert set(gitlab["gpuready-verify"]["variables"]) <= set(template["gpuready-verify"]["variables"])
+
+
+def test_cron_mails_only_what_is_wrong(tmp_path: Path) -> None:
+    """The line's own shell command, with gpuready on recorded nodes, the second of which lacks GPUs."""
+    (line,) = blocks(ROOT / "docs/guides/ci.md", "crontab")
+    *when, command = line.split(maxsplit=5)
+    assert when == ["0", "5", "*", "*", "*"] and "%" not in command  # cron would make a new line of it
+    (tmp_path / ".local/bin").mkdir(parents=True)
+    program = tmp_path / ".local/bin/gpuready"
+    more = "--state states.json --skip repository --skip toolkit"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m gpuready "$@" {more}\n')
+    program.chmod(0o755)
+    folder = tmp_path / "gpu"
+    folder.mkdir()
+    state = NodeState.model_validate_json((ROOT / "tests/data/h200-mounted-driver/state.json").read_bytes())
+    write_states(folder / "states.json", {"gpu01": state})
+    for gpus, code in ((1, 0), (8, 3)):
+        write_hosts(folder, f"all: {{hosts: {{gpu01: {{gpuready: {{hardware: {{gpus: {gpus}}}}}}}}}}}\n")
+        done = subprocess.run(
+            ["/bin/sh", "-c", command], env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}, cwd=tmp_path,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        report = (folder / "verify.txt").read_text()
+        assert f"exit {code}" in report or (code == 0 and report.splitlines()[-1].startswith("OK: ")), report
+        assert (done.stdout, done.stderr) == (report if code else "", "")
 
 
 def test_ini_of_a_page_is_an_inventory(tmp_path: Path) -> None:

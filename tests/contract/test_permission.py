@@ -14,7 +14,7 @@ from gpuready.contract.attempt import Attempt
 from gpuready.contract.compare import Plan, compare
 from gpuready.contract.component import Change, Component, Disruption
 from gpuready.contract.ledger import WriteFiles
-from gpuready.contract.permission import permission, permissions
+from gpuready.contract.permission import Permission, permission, permissions
 from gpuready.model.slurm import SlurmNode
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import Container, Docker, NodeState, Package, Unknown
@@ -159,7 +159,8 @@ def test_a_plan_has_the_batches_and_drains_of_the_window(
     result = HostResult("n1")
     fill_components(result, Plan((Engine(),), spec, FREE), Disruption.restart, verb=verb)
     assert result.disturbed == disturbed and any("drained first" in note for note in result.notes) == disturbed
-    assert result.components[0].pending_reason == CLOSED  # apply decides by the time at which it runs
+    # What needs only a reload does not wait; apply decides by the time at which it runs.
+    assert result.components[0].pending_reason == f"only {ALL[-1].key}: {CLOSED}"
 
 
 @pytest.mark.parametrize(
@@ -172,6 +173,14 @@ def test_a_plan_says_what_a_drain_by_slurm_does_not_find(slurm: SlurmNode | Unkn
     fill_components(result, Plan((Engine(),), spec, FREE.model_copy(update={"slurm": slurm})), Disruption.restart)
     (note,) = [note for note in result.notes if "drained first, by slurm" in note]
     assert note.endswith("no slurmd runs on this node, or scontrol is missing") == missing
+
+
+def test_a_plan_names_what_waits_only_if_the_rest_does_not() -> None:
+    many = tuple(Change(f"x.{n}", 1, 2) for n in range(6))
+    assert Permission(many).forecast(many) == ""
+    assert Permission((), pending="until idle").forecast(many) == "until idle"
+    assert Permission(many[:4], pending="until idle").forecast(many) == "only x.4, x.5: until idle"
+    assert Permission(many[:1], pending="for a").forecast(many) == "only x.1, x.2, x.3, x.4 and 1 more: for a"
 
 
 def test_what_comes_first_and_waits_holds_up_the_rest() -> None:

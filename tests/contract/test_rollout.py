@@ -4,14 +4,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuready.base.errors import BugError, ConvergeError, UnreachableError
+from gpuready.base.errors import BugError, ConvergeError, UnreachableError, Where
 from gpuready.base.fields import BATCH
 from gpuready.contract.rollout import MAX_FAIL, NO_SHARE, WHOLE, Batch, Member, Rollout, Share, batches, reasons
+from gpuready.inventory.hosts import Connection, HostEntry
+from gpuready.model.spec import NodeSpec
 from gpuready.result.exitcode import exit_code
 from gpuready.result.human import human
 from gpuready.result.model import HostResult
-from gpuready.run.evaluate import went_wrong
-from tests.report.test_report_runs import BROKEN, DOCKER, NO_RUNTIME, TOOLKIT, UNSEEN, component, host, run
+from gpuready.run.evaluate import plan_batches, went_wrong
+from tests.report.test_report_runs import (
+    BROKEN,
+    DOCKER,
+    NO_RUNTIME,
+    TOOLKIT,
+    UNSEEN,
+    blocked,
+    component,
+    differing,
+    host,
+    run,
+)
 
 SIZE = st.one_of(st.integers(1, 30).map(str), st.integers(1, 100).map(lambda n: f"{n}%"))
 SIZES = st.lists(SIZE, min_size=1, max_size=4).map(",".join)
@@ -157,13 +170,26 @@ CANNOT = ConvergeError(BROKEN.error)
         (host("a", "unreachable", component(DOCKER), error=UnreachableError("gone")), set(), True),
         (host("a", "failed", component(DOCKER), error=BugError("bug")), set(), True),
         (host("a", "failed", component(BROKEN, error=CANNOT), error=CANNOT), set(), False),
+        (host("a", "failed", component(TOOLKIT, changed=True), component(BROKEN, error=CANNOT)), set(), False),
+        (host("a", "failed", component(TOOLKIT, error=DOES_NOT), component(BROKEN, error=CANNOT)), set(), True),
         (host("a", "changed", component(DOCKER), checks=(NO_RUNTIME, UNSEEN)), set(), True),
         (host("a", "changed", component(DOCKER), checks=(NO_RUNTIME, UNSEEN)), {"docker.runtime"}, False),
     ],
-    ids=["changed", "waits", "failed", "gone", "bug", "was broken before", "a check fails", "which failed before"],
-)
+    ids=[
+        "changed", "waits", "failed", "gone", "bug", "was broken before", "was broken in part", "failed beside it",
+        "a check fails", "which failed before",
+    ],
+)  # fmt: skip
 def test_what_keeps_the_next_batch_from_beginning(found: HostResult, before: set[str], wrong: bool) -> None:
     assert went_wrong(found, before) is wrong
+
+
+def test_a_host_that_failed_before_the_change_is_in_no_batch() -> None:
+    spec = NodeSpec()
+    entries = {name: HostEntry(name, Connection(name), spec, (), (), Where("")) for name in ("gpu01", "gpu02")}
+    made = run("apply", blocked("failed"), differing("gpu02"))
+    assert [member.name for member in plan_batches(made, entries, "1")] == ["gpu02"]
+    assert made.batches == [("gpu02",)]
 
 
 def test_a_host_whose_turn_never_came() -> None:

@@ -7,13 +7,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from gpuready.base.errors import ConvergeError, SpecError, SpecErrors, Where
+from gpuready.base.errors import ConvergeError, SpecError, SpecErrors, UnreachableError, Where
 from gpuready.contract.check import fail
 from gpuready.result.model import Error, Run
 from gpuready.result.render import render
 from gpuready.result.text import printable
 from tests.report.test_fabric_report import run as fabric_run
-from tests.report.test_report_runs import CODES, check, host, run, sample
+from tests.report.test_report_runs import BROKEN, CODES, LOST, SEVEN, check, component, host, run, sample
 
 #: https://docs.gitlab.com/ci/testing/code_quality/, "Code Quality report format": what every entry has to have.
 ENTRY = {
@@ -122,7 +122,7 @@ def test_there_are_no_more_than_github_shows() -> None:
 def test_what_another_check_explains_is_in_its_annotation() -> None:
     ((level, properties, text),) = github("lost")
     assert (level, properties["title"]) == ("error", "gpuready gpu.count")
-    assert "\ncauses libcuda.init: CUDA sees 7 of 8 GPUs\ncauses docker.smoke: " in text
+    assert "\ngpu[01-03]: causes libcuda.init: CUDA sees 7 of 8 GPUs\ngpu[01-02]: causes docker.smoke: " in text
 
 
 def test_what_hosts_share_is_one_annotation_of_github_and_one_of_each_host_in_gitlab() -> None:
@@ -143,3 +143,23 @@ def test_a_fingerprint_stays_when_only_a_figure_changes() -> None:
 def test_the_tests_between_hosts_are_annotated() -> None:
     found = commands(render(fabric_run(), 3, "github"))
     assert {"gpuready fabric.write_bw", "gpuready fabric.ports"} <= {each[1]["title"] for each in found}
+
+
+def test_each_host_has_its_own_text_in_gitlab() -> None:
+    """The report for people shows the first host's text for all with the same error; JUnit has each its own."""
+    login = "lab{0}: login at 10.0.0.{0} refused"
+    refused = {f"lab{n}": UnreachableError(login.format(n), remedy=f"ssh lab{n}") for n in (1, 2)}
+    broken = {name: ConvergeError(f"line {n} is no JSON") for n, name in enumerate(("lab3", "lab4"))}
+    made = run("apply", *(host(name, "unreachable", error=error) for name, error in refused.items()),
+               *(host(name, "failed", component(BROKEN, error=error), error=error) for name, error in broken.items()),
+               host("lab5", checks=(LOST, SEVEN[0])), host("lab6", checks=(LOST, SEVEN[1])))  # fmt: skip
+    texts = [each["description"] for each in gitlab(made, 1)]
+    assert [text for text in texts if "login" in text] == [f"{login.format(n)}; fix: ssh lab{n}" for n in (1, 2)]
+    assert [text for text in texts if "JSON" in text] == [f"{name}: blocked; {error}" for name, error in broken.items()]
+    causes = [re.findall(r"causes ([a-z.]+)", text) for text in texts if "7 of 8 GPUs seen" in text]
+    assert causes == [["libcuda.init"], ["docker.smoke"]]
+    annotations = [text for _, _, text in commands(printable(render(made, 1, "github")))]
+    assert any(text.startswith("lab[1-2]: login at 10.0.0.1 refused (1 more host with") for text in annotations)
+    assert "lab[3-4]: blocked\nlab3: line 0 is no JSON\nlab4: line 1 is no JSON" in annotations
+    (lost,) = [text for text in annotations if "7 of 8 GPUs seen" in text]
+    assert "\nlab5: causes libcuda.init: " in lost and "\nlab6: causes docker.smoke: " in lost

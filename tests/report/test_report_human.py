@@ -87,7 +87,9 @@ def test_the_next_command_has_the_options_of_this_one_and_no_mask() -> None:
     assert "again:   the same command with --limit gpu03\n" in human(made, 0)
     made.permission = "--batch 1"
     assert "next:    gpuready apply -i hosts.yaml --limit 'gpu0[1-3]' --limit '!gpu07' --batch 1\n" in human(made, 0)
-    made.choice = "-i hosts.yaml -e ansible_become_password=env:GPUREADY_SUDO"
+    made.choice = "-i hosts.yaml -e ansible_become_password=env:GPUREADY_SUDO -e ansible_ssh_private_key_file=k"
+    assert f"next:    gpuready apply {made.choice} --limit" in human(made, 0)
+    made.choice = "-i hosts.yaml -e ansible_become_password=1234"
     assert "next:" not in human(made, 0)
 
 
@@ -96,7 +98,7 @@ def test_the_next_command_has_the_options_of_this_one_and_no_mask() -> None:
     [
         (("until idle: x", ""), ""),
         ((f"{FOR_WINDOW} Sat", f"{FOR_WINDOW} Sun"), ", when the maintenance window opens"),
-        (("", f"{FOR_WINDOW} Sat"), "; some wait until their maintenance window opens"),
+        (("", f"only docker.x: {FOR_WINDOW} Sat"), "; some wait until their maintenance window opens"),
     ],
 )
 def test_batches_of_a_closed_window_say_so(reasons: tuple[str, str], says: str) -> None:
@@ -317,8 +319,13 @@ def test_the_usual_known_hosts_of_an_inventory_is_named_with_v() -> None:
 
 def test_an_error_names_its_host_once_and_the_inventory_of_the_run() -> None:
     refused = UnreachableError("n1: connection refused", remedy="gpuready trust -i INVENTORY shows it")
-    text = human(run("plan", host("n1", "unreachable", error=refused)), 4)
-    assert "UNREACHABLE  n1: connection refused\n  fix:     gpuready trust -i hosts.yaml shows it\n" in text
+    made = run("plan", host("n1", "unreachable", error=refused))
+    told = "UNREACHABLE  n1: connection refused\n  fix:     gpuready trust {} shows it\n"
+    assert told.format("-i hosts.yaml") in human(made, 4)
+    made.choice = "-i hosts.yaml -e ansible_ssh_private_key_file=/home/me/.ssh/lab"
+    assert told.format(made.choice) in human(made, 4)
+    made.choice = "-i hosts.yaml -e ansible_password=1234"  # with a mask, the command would not work
+    assert told.format("-i INVENTORY") in human(made, 4)
 
 
 def many() -> Run:

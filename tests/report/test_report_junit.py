@@ -5,8 +5,11 @@ from pathlib import Path
 import pytest
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from gpuready.result.junit import junit
-from tests.report.test_report_runs import CODES, sample
+from gpuready.cli.parts import parts
+from gpuready.result.document import document, read
+from gpuready.result.junit import junit, suites
+from tests.report.test_report_runs import CODES, COUNTED, LOST, host, run, sample
+from tests.report.test_results_recorded import RECORDED, recorded
 
 
 def parsed(name: str, tmp_path: Path) -> JUnitXml:
@@ -83,3 +86,20 @@ def test_unreachable_is_an_error_of_the_host(tmp_path: Path) -> None:
     assert isinstance(error, Error) and error.type == "unreachable"
     left_out = suite(parsed("unreachable", tmp_path), "gpu05")["host host"].result[0]
     assert isinstance(left_out, Error) and left_out.message == "not attempted"
+
+
+@pytest.mark.parametrize("name", [*CODES, *RECORDED])
+def test_a_host_has_failed_exactly_if_a_case_of_it_fails(name: str) -> None:
+    """The Ansible fact has both: ``failed``, and what is wrong in words."""
+    made, code = (sample(name), CODES[name]) if name in CODES else read(recorded(name), parts())
+    wrong = {each.name for each in suites(made) if any(case.kind in ("failure", "error") for case in each.cases)}
+    hosts = document(made, code)["hosts"]
+    assert {host for host, found in hosts.items() if found["failed"]} == wrong & hosts.keys()
+
+
+def test_failed_includes_the_checks_and_outcome_does_not() -> None:
+    lost = document(run("verify", host("gpu01", checks=(LOST,)), host("gpu02", checks=(COUNTED,))), 3)["hosts"]
+    assert {name: (found["outcome"], found["failed"]) for name, found in lost.items()} == {
+        "gpu01": ("ok", True), "gpu02": ("ok", False),
+    }  # fmt: skip
+    assert not document(run("plan", host("gpu01", checks=(LOST,))), 0)["hosts"]["gpu01"]["failed"]  # a plan only shows

@@ -1,7 +1,7 @@
 """One run of gpuready on the control node, over the hosts of the play: it keeps batches, racks and drains in order.
 
-The hosts' own results are read from the result document and the JUnit report, whose cases fail if the exit code counts
-them. gpuready itself need not be in Ansible's environment, so nothing of it is imported.
+The hosts' own results are read from the result document, and what is wrong in words from the JUnit report, whose cases
+fail if the exit code counts them. gpuready itself need not be in Ansible's environment, so nothing of it is imported.
 """
 
 import json
@@ -23,7 +23,7 @@ _WELL = (0, 7)
 _LISTS = {"inventory": "[hosts.yaml]", "arguments": "[--allow-disruption, reboot]", "hosts": "[gpu01]"}
 #: A host of the play that is not in the result.
 _ABSENT: dict[str, Any] = {
-    "outcome": "not_attempted", "components": [], "checks": [],
+    "outcome": "not_attempted", "failed": True, "components": [], "checks": [],
     "reason": "gpuready does not find this host in the inventories: add it there (not with add_host)",
 }  # fmt: skip
 
@@ -152,14 +152,14 @@ def _wrong(junit: Path) -> dict[str, list[str]]:
 
 
 def _host(host: dict[str, Any], wrong: list[str], planned: bool) -> dict[str, Any]:
-    """What a playbook gets of one host. ``wrong``: what makes it fail. ``planned``: a difference counts as a change."""
+    """What a playbook gets of a host. ``wrong``: what fails, in words. ``planned``: a difference counts as a change."""
     pending = {item["name"]: item["pending_reason"] for item in host["components"] if item["pending"]}
     if planned:
         pending |= {item["name"]: "check mode" for item in host["components"] if item["diff"] and not item["error"]}
     changed = [item["name"] for item in host["components"] if item["changed"]]
     return {
         "outcome": host["outcome"],
-        "failed": bool(wrong),
+        "failed": host["failed"],
         "changed": bool(changed) or (planned and host["outcome"] == "would_change"),
         "message": "\n".join(wrong) or host["reason"],
         "components_changed": changed,

@@ -313,7 +313,7 @@ _MAX_FAIL = _consent(
     default="0",
     metavar="N|N%",
     show_default=True,
-    help="Stop before the next batch if more hosts than this failed.",
+    help="Stop before the next batch if more hosts than this failed while they were changed.",
     **_environment("MAX_FAIL"),
 )
 _AFTER_BATCH = _consent(

@@ -17,8 +17,9 @@ from gpuready.contract.component import Change, Component, Disruption
 from gpuready.contract.ignored_containers import counted
 from gpuready.model.spec import NodeSpec
 
-#: How a reason to wait for the window begins.
+#: In a reason to wait for the window.
 FOR_WINDOW = "for the maintenance window, which opens"
+_MOST_KEYS = 4
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,14 @@ class Permission:
     def disruptive(self) -> bool:
         """Whether the permitted part may affect running work."""
         return self.disruption >= Disruption.recreate
+
+    def forecast(self, whole: tuple[Change, ...]) -> str:
+        """Return what the difference ``whole`` waits for, with the keys that wait if the others do not."""
+        waiting = [change.key for change in whole if change not in self.diff]
+        if not self.pending or len(waiting) == len(whole):
+            return self.pending
+        more = f" and {len(waiting) - _MOST_KEYS} more" if len(waiting) > _MOST_KEYS else ""
+        return f"only {', '.join(waiting[:_MOST_KEYS])}{more}: {self.pending}"
 
     def drains(self, spec: NodeSpec) -> bool:
         """Tell whether the node must be drained first."""

@@ -8,7 +8,8 @@ format".
 import hashlib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from gpuready.base.host_list import hostlist
 from gpuready.result import blocks
@@ -16,7 +17,7 @@ from gpuready.result.cases import Note
 from gpuready.result.exitcode import counts
 from gpuready.result.mask import mask_text
 from gpuready.result.model import Run
-from gpuready.result.text import printable
+from gpuready.result.text import grouped, printable
 
 #: GitHub shows so many of a kind for a step.
 _MOST_OF_A_KIND = 10
@@ -29,8 +30,12 @@ _SEVERITIES = {"error": "critical", "warning": "minor", "notice": "info"}
 
 def notes(run: Run) -> list[Note]:
     """All of a run, errors first."""
+    return _ordered(run, _of_hosts(run))
+
+
+def _ordered(run: Run, of_hosts: Iterable[Note]) -> list[Note]:
     order = list(_SEVERITIES)
-    return sorted((*_of_run(run), *_of_hosts(run), *run.part.notes(run)), key=lambda note: order.index(note.level))
+    return sorted((*_of_run(run), *of_hosts, *run.part.notes(run)), key=lambda note: order.index(note.level))
 
 
 def github(run: Run) -> str:
@@ -47,9 +52,13 @@ def github(run: Run) -> str:
 
 
 def gitlab(run: Run) -> str:
-    """A JSON array: one entry for each finding and host, with a fingerprint that stays when only figures change."""
+    """A JSON array: one entry for each finding and host, with a fingerprint that stays when only figures change.
+
+    Each host has its own text, not that of the first host with the same finding.
+    """
     entries: dict[str, dict[str, object]] = {}
-    found = [(note, host) for note in notes(run) for host in note.hosts or ("",)]
+    alone = (note for host in run.hosts for note in _of_hosts(replace(run, hosts=[host])))
+    found = [(note, host) for note in _ordered(run, alone) for host in note.hosts or ("",)]
     if left := len(found[_MOST:]):
         found[_MOST:] = [(Note("notice", "gpuready", f"{left} more findings: --output html:PATH shows all"), "")]
     for note, host in found:
@@ -85,7 +94,7 @@ def _of_hosts(run: Run) -> Iterator[Note]:
         yield Note("error", outcome, _with_fix(message, remedy), tuple(hosts))
     for diff in blocks.diff_blocks(run):
         lines = [f"{diff.status_text}: {', '.join(each.key for each in diff.keys)}".rstrip(": ")]
-        lines += [_with_fix(message, remedy) for message, remedy in diff.errors]
+        lines += [_with_fix(_of(hosts, diff.hosts) + text, fix) for (text, fix), hosts in diff.errors.items()]
         level = "notice"
         if diff.errors or diff.status_text in ("differs", "not changed", "not attempted"):
             level = "error"
@@ -95,10 +104,18 @@ def _of_hosts(run: Run) -> Iterator[Note]:
     failing = {(check.id, host.name) for host in run.hosts for check in host.checks if counts(run.verb, host, check)}
     effects = blocks.effects(run)
     for check, hosts in blocks.verdict_blocks(run).items():
-        caused = dict.fromkeys(text for texts in effects.get(check, {}) for text in texts)
-        text = "\n".join([f"{check.status}: {check.summary}", *(f"causes {each}" for each in caused)])
+        caused = grouped(
+            (text, name) for texts, names in effects.get(check, {}).items() for text in texts for name in names
+        )
+        lines = [f"{_of(names, hosts)}causes {each}" for each, names in caused.items()]
+        text = "\n".join([f"{check.status}: {check.summary}", *lines])
         level = "error" if any((check.id, name) in failing for name in hosts) else "warning"
         yield Note(level, check.id, _with_fix(text, check.remedy), tuple(hosts))
+
+
+def _of(some: Sequence[str], hosts: Sequence[str]) -> str:
+    """Whose text follows; empty if it is that of all hosts of the note."""
+    return "" if set(some) == set(hosts) else f"{hostlist(some)}: "
 
 
 def _with_fix(text: str, remedy: str) -> str:

@@ -14,7 +14,7 @@ from gpuready.contract.check import DECIDE, UNDECIDED
 from gpuready.inventory.groups import CHOOSE
 from gpuready.inventory.hosts import KNOWN_HOSTS, THIS_MACHINE
 from gpuready.result.exitcode import counts
-from gpuready.result.mask import mask_value
+from gpuready.result.mask import mask_value, options_to_paste
 from gpuready.result.model import (
     DISRUPTIONS,
     EARLIER_RUN,
@@ -176,7 +176,7 @@ def error_blocks(run: Run) -> dict[tuple[str, str, str], Names]:
     for host in run.hosts:
         if host.error is not None and all(item.error != host.error for item in host.components):
             message, fix = message_and_fix(host.error)
-            fix = fix.replace("-i INVENTORY", run.inventory or "-i INVENTORY")
+            fix = fix.replace("-i INVENTORY", options_to_paste(run.inventory) or "-i INVENTORY")
             exact = (host.outcome, message.removeprefix(f"{host.name}: "), fix)
             of_any = (host.outcome, of_any_host(exact[1], host.name), of_any_host(exact[2], host.name))
             alike.setdefault(of_any, {}).setdefault(exact, []).append(host.name)

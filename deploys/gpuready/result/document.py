@@ -18,6 +18,7 @@ from gpuready import __version__
 from gpuready.base.errors import EXIT_CODES, GpureadyError
 from gpuready.base.part import OneOf, Part
 from gpuready.model.state import NodeState
+from gpuready.result.exitcode import failed
 from gpuready.result.mask import mask, mask_state, mask_text, mask_value
 from gpuready.result.model import NO_PART, SCHEMA, Form, Host, HostResult, Run, Summary, VerbPart, shared
 
@@ -35,7 +36,7 @@ class DocumentError(GpureadyError):
 
 def document(run: Run, code: int) -> dict[str, Any]:
     """The whole run as JSON values; ``code`` is the exit code that goes with it."""
-    return {**summary(run, code), "hosts": {host.name: host_document(host) for host in run.everyone}}
+    return {**summary(run, code), "hosts": {host.name: host_document(run, host) for host in run.everyone}}
 
 
 def summary(run: Run, code: int) -> dict[str, Any]:
@@ -44,9 +45,9 @@ def summary(run: Run, code: int) -> dict[str, Any]:
     return {**head, **_mapping(run, Summary), **_plain(run.parts)}
 
 
-def host_document(host: HostResult) -> dict[str, Any]:
-    """One host."""
-    return {**_mapping(host, Host), **_plain(host.parts)}
+def host_document(run: Run, host: HostResult) -> dict[str, Any]:
+    """One host. What ``failed`` depends on is known only here: the verb, its part, and how the host ended."""
+    return {**_mapping(host, Host), "failed": failed(run, host), **_plain(host.parts)}
 
 
 def _mapping(part: Part, form: Any) -> dict[str, Any]:

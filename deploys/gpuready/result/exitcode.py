@@ -48,11 +48,16 @@ def exit_code(run: Run, *, detailed: bool = False) -> int:
     if run.part.fails(run):
         codes.add(3)
     for host in run.hosts:
-        codes |= _of_host(run.verb, host, detailed)
+        codes |= _of_host(run.verb, host, detailed=detailed)
     return next(code for code in EXIT_CODES if code in codes)
 
 
-def _of_host(verb: str, host: HostResult, detailed: bool) -> set[int]:
+def failed(run: Run, host: HostResult) -> bool:
+    """Whether the run fails by this host: it was not reached or not begun, differs in verify, or has bad checks."""
+    return bool(_of_host(run.verb, host, detailed=False) - {0, 7} or run.part.failing(host))
+
+
+def _of_host(verb: str, host: HostResult, *, detailed: bool) -> set[int]:
     codes = {
         "unreachable": {4},
         "not_attempted": {6},

@@ -125,7 +125,7 @@ def _when(run: Run) -> str:
     from gpuready.contract.permission import FOR_WINDOW  # a plan has it already
 
     waits = [
-        any(each.pending_reason.startswith(FOR_WINDOW) for each in host.components)
+        any(FOR_WINDOW in each.pending_reason for each in host.components)
         for host in run.hosts
         if any(host.name in batch for batch in run.batches)
     ]

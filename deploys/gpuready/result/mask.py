@@ -23,9 +23,11 @@ Match = re.Match[str]
 
 _SECRET = re.compile(
     r"pass(?:word|wd|phrase)|pwd(?![a-z])|token(?!i[sz](?:e|ing|ation))|secret|credential|auth(?![a-z])|authorization(?!-plugins)"
-    r"|(?:api|access|private|signing|encryption)[_-]?key",
+    r"|(?:api|access|private|signing|encryption)[_-]?key(?![_-]?(?:file|path))",
     re.IGNORECASE,
 )
+#: What an inventory writes for a secret of the environment: the name of a variable. Repeated commands need it.
+_REFERENCE = re.compile(r"([\"']?)env:GPUREADY_\w+\1")
 _WORKING_DIRECTORY = ("PWD", "OLDPWD")
 #: Words of a log about a token, at the place where YAML has a value. They stay visible; the text after them is hidden.
 #: No token is one of these words.
@@ -105,6 +107,14 @@ def mask_text(text: str) -> str:
     return _USERINFO.sub(rf"\1{MASK}@", text)
 
 
+def options_to_paste(options: str) -> str:
+    """The options of a command that a user copies. With a mask among them it would not work: then the place for them.
+
+    ``-i INVENTORY`` shows that the user has to fill something in.
+    """
+    return options if mask_text(options) == options else "-i INVENTORY"
+
+
 def _replaced(text: str, names: re.Pattern[str], value: Callable[[str, Match], tuple[int, str]]) -> str:
     """``text`` with the value behind each secret name replaced: ``value`` says where it ends, and by what."""
     parts, at = [], 0
@@ -159,7 +169,7 @@ def _hidden(value: str, name: str, last: bool) -> str:
         whole = value.endswith("]") or last
         return f'["{MASK}"]' if whole else _STRING.sub(f'"{MASK}"', value)
     kept = value.endswith((MASK, f'{MASK}"', f"{MASK}'")) and "authorization" in name.lower()  # by _HEADER
-    if kept or value in ('""', "''", "true", "false"):
+    if kept or value in ('""', "''", "true", "false") or _REFERENCE.fullmatch(value):
         return value
     quote = _QUOTE.match(value)
     mark = quote[0] if quote else ""
@@ -195,6 +205,8 @@ def mask(value: Any) -> Any:
 def _of_key(key: object, value: Any) -> Any:
     if not (isinstance(key, str) and value and _SECRET.search(key)):
         return mask(value)
+    if isinstance(value, str) and _REFERENCE.fullmatch(value):
+        return value
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) for item in value):
         return [MASK]
     return MASK if isinstance(value, str) else mask(value)

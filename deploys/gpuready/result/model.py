@@ -146,7 +146,7 @@ class ComponentResult(Part):
     pending: bool = False
     """The difference, or a part of it, was left open and waits."""
     pending_reason: str = ""
-    """Why it is pending; in a plan, why it would be."""
+    """Why it is pending; in a plan, why it would be. ``only KEYS:`` before it if the other keys do not wait."""
     blocked: bool = False
     """It cannot be compared, or must not be changed; ``error`` says why."""
     error: Error | None = None
@@ -294,7 +294,9 @@ class Host(Part):
     derived: ClassVar[tuple[str, ...]] = ("level", "gpu_checks")
 
     outcome: Annotated[str, OneOf(OUTCOMES)] = "not_attempted"
-    """What became of it; ``would_change``: it differs from its spec."""
+    """What became of it, without its checks; ``would_change``: it differs from its spec."""
+    failed: bool = False
+    """The run fails by this host, also by its checks; its case of JUnit fails, too."""
     error: Error | None = None
     """Why it failed, or is unreachable."""
     reason: str = ""

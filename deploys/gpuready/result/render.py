@@ -49,20 +49,20 @@ def render(run: Run, code: int, form: str, *, color: bool = False) -> str:
         masked, _ = read({**summary(run, code), "hosts": {}}, [run.part])
         masked.part = run.part
         for hosts, found in ((run.hosts, masked.hosts), (run.unmanaged, masked.unmanaged)):
-            found += [read_host(host.name, host_document(host), [run.part]) for host in hosts]
+            found += [read_host(host.name, host_document(run, host), [run.part]) for host in hosts]
         return html(masked, code)
     if form == "json":
         # Host by host: the values of all hosts, and all parts of the text, would take several times its size.
         text, between = io.StringIO(), ""
         text.write(_json({**summary(run, code), "hosts": {}}).removesuffix("}\n}"))
         for host in run.everyone:
-            member = _json({host.name: host_document(host)}).removeprefix("{").removesuffix("\n}")
+            member = _json({host.name: host_document(run, host)}).removeprefix("{").removesuffix("\n}")
             text.write(between + member.replace("\n", "\n  "))
             between = ","
         text.write("\n  }\n}\n" if between else "}\n}\n")
         return text.getvalue()
     # jsonl: one line a host, with its name as ``host``; the last line is the summary, without hosts
-    lines = ({"host": host.name, **host_document(host)} for host in run.everyone)
+    lines = ({"host": host.name, **host_document(run, host)} for host in run.everyone)
     return "".join(json.dumps(line, allow_nan=False) + "\n" for line in chain(lines, [summary(run, code)]))
 
 

@@ -57,7 +57,7 @@ def fill_components(
     result.components = [
         ComponentResult.of(
             Attempt(each, error=ConvergeError(each.error) if each.error else None),
-            permitted[each.name].pending if each.name in permitted else "",
+            permitted[each.name].forecast(each.diff) if each.name in permitted else "",
         )
         for each in found
     ]

@@ -178,7 +178,7 @@ class Journal:
         begun = host.name in self.again and not well
         entry = Entry(host=host.name, time=_now(), asked=self._asked[host.name], begun=begun)
         seen = [note for note in host.notes if note not in self._known[host.name]]
-        self._write([entry.model_copy(update={"result": host_document(replace(host, notes=seen))})])
+        self._write([entry.model_copy(update={"result": host_document(Run("apply"), replace(host, notes=seen))})])
 
     def _write(self, entries: Iterable[Entry]) -> None:
         data = "".join(f"{entry.model_dump_json()}\n" for entry in entries).encode()

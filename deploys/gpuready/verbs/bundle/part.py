@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gpuready.base.part import Count, Part
 from gpuready.base.words import count
 from gpuready.result.ending import limit_options
+from gpuready.result.mask import options_to_paste
 from gpuready.result.model import Run, VerbPart
 from gpuready.result.text import Painter, columns
 
@@ -49,10 +50,11 @@ class BundlePart(VerbPart):
         """How to check, serve and use the bundle."""
         if bundle := _bundle(run):
             folder, limit = shlex.quote(bundle.folder), limit_options(run.limit)
+            options = f"{options_to_paste(run.choice)} -i {shlex.quote(f'{bundle.folder}/bundle.yaml')}{limit}"
             yield columns([
                 ("check", f"(cd {folder} && sha256sum -c SHA256SUMS)"),
                 ("serve", f"any web server, at {bundle.url}"),
-                ("use", f"gpuready apply {run.choice} -i {shlex.quote(f'{bundle.folder}/bundle.yaml')}{limit}"),
+                ("use", f"gpuready apply {options}"),
             ])  # fmt: skip
 
     def done(self, run: Run) -> str:

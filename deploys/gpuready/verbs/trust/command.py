@@ -22,6 +22,7 @@ from gpuready.inventory.connection import LOCAL
 from gpuready.inventory.hosts import HostEntry
 from gpuready.operations.knownhosts import Judgement, KnownHosts, Status, stored
 from gpuready.result.ending import limit_options
+from gpuready.result.mask import options_to_paste
 from gpuready.result.page import problem
 from gpuready.verbs.trust.hostkey import Target, fetch, target
 
@@ -70,7 +71,8 @@ def command(yes: bool, replace: bool, **given: Any) -> int:
     storable = {Status.new, Status.changed, Status.invalid} if replace else {Status.new}
     wanted = [o for o in offers if o.judgement is not None and o.judgement.status in storable]
     refused = [o for o in offers if o.judgement is not None and o.judgement.status not in {Status.known, *storable}]
-    choice = re.sub(r" --shard \S+", "", found.choice)  # of one host, a shard may have none
+    options = options_to_paste(found.choice)
+    choice = re.sub(r" --shard \S+", "", options)  # of one host, a shard may have none
     for offer in refused:
         storing = f"gpuready trust {choice} --limit {shlex.quote(offer.host)} --replace"
         say(_refusal(offer, storing).rstrip(), err=True)
@@ -82,7 +84,7 @@ def command(yes: bool, replace: bool, **given: Any) -> int:
     stored = sum(_store(offer) for offer in wanted)
     say(f"{count(stored, 'key')} stored")
     if stored:
-        say(f"next: gpuready plan {found.choice}{limit_options(found.limit)}", err=True)
+        say(f"next: gpuready plan {options}{limit_options(found.limit)}", err=True)
     return 4 if refused or any(offer.error is not None for offer in offers) else 0
 
 
