@@ -175,7 +175,8 @@ def test_madison_is_read() -> None:
         ),
         (
             # What DKMS builds here is not replaced.
-            rhel(installed=("kmod-nvidia-open-dkms",)), there(RPM, *RPMS) | DEVEL | PRECOMPILED, [*at(RPM, *RPMS), *DEVEL],
+            rhel(installed=("kmod-nvidia-open-dkms",)), there(RPM, *RPMS) | DEVEL | PRECOMPILED,
+            [*at(RPM, *RPMS), *DEVEL],
         ),
         (
             # With Secure Boot it is.
@@ -214,9 +215,8 @@ def test_what_is_chosen(wanted: Wanted, has: dict[str, list[str]], pins: list[st
         (debian(), there(CURRENT, *DEBIANS[:3]) | there("550.163.01-1", DEBIANS[3]), "of one version"),
         (debian(kernels=("6.12",)), there(CURRENT, *DEBIANS), "Debian: there is no linux-headers-6.12"),
         (ubuntu(signed=True), UBUNTUS | NVIDIAS | HEADERS, "so the module must be signed"),
-        (rhel(signed=True, kernels=(EL9, EL97)), there(RPM, *RPMS) | DEVEL | PRECOMPILED, f"signed; precompiled, for dnf: "
-         f"there is no {KMOD97}; "),
-        (rhel(kernels=(EL97,)), there(RPM, *RPMS) | PRECOMPILED, f"is no {KMOD97}; by DKMS, for dnf: there is no kernel-dev"),
+        (rhel(signed=True, kernels=(EL9, EL97)), there(RPM, *RPMS) | DEVEL | PRECOMPILED, f": there is no {KMOD97}; "),
+        (rhel(kernels=(EL97,)), there(RPM, *RPMS) | PRECOMPILED, f"no {KMOD97}; by DKMS, for dnf: there is no kernel"),
         (ubuntu(maker="NVIDIA's repository"), UBUNTUS | SIGNED, "is not available"),
         (debian(fabric_manager=True), there(CURRENT, *DEBIANS), "no fabric manager 550.163.01"),
         (
