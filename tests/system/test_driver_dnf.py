@@ -169,10 +169,9 @@ def test_precompiled_modules_come_for_each_kernel_or_not_at_all(node: Host, tmp_
     assert f"{KERNEL} has nvidia {OLD}" in summary(wanted.verify(code=None), "driver.nextboot")
     assert "Nothing to do" in node.run("dnf -y upgrade").stdout
 
-    offer = (
-        f"[extensions]\nbaseurl=file:///srv/extensions\ngpgcheck=1\nrepo_gpgcheck=1\ngpgkey=file://{FOLDER}/gpgkey\n"
-    )
-    (node.root / EXTENSIONS).write_text(f"{offer}excludepkgs={newer}\n", "utf-8")
+    offer = _SOURCE.replace("[cuda-rhel9-x86_64]", "[extensions]")
+    without = offer.format(folder="/srv/extensions", more=f"excludepkgs={newer}")
+    (node.root / EXTENSIONS).write_text(without, "utf-8")
     assert moved.apply().changed() == {"driver"}
     assert installed(node) == dict.fromkeys((*USER, new), NEW)
     assert locks(node) == held(NEW) | {f"{new}-3:{NEW}-3.el9_6"}, "those of another version go with their package"
@@ -180,13 +179,13 @@ def test_precompiled_modules_come_for_each_kernel_or_not_at_all(node: Host, tmp_
     assert f"{KERNEL} has nvidia {NEW}" in summary(moved.verify(code=None), "driver.nextboot")
 
     install_module(node, NEWER_KERNEL)
-    without = moved.verify(code=None).check("driver.nextboot")
-    assert f"{NEWER_KERNEL} has no nvidia module" in without["summary"] and f"dnf install {newer}" in without["remedy"]
+    found = moved.verify(code=None).check("driver.nextboot")
+    assert f"{NEWER_KERNEL} has no nvidia module" in found["summary"] and f"dnf install {newer}" in found["remedy"]
     moved.fails(
         f"there is no {newer}; by DKMS, for dnf: there is no kernel-devel-{NEWER_KERNEL}", "nothing was changed"
     )
     assert installed(node) == dict.fromkeys((*USER, new), NEW)
-    (node.root / EXTENSIONS).write_text(offer, "utf-8")
+    (node.root / EXTENSIONS).write_text(offer.format(folder="/srv/extensions", more=""), "utf-8")
     assert moved.apply().changed() == {"driver"}
     assert installed(node) == dict.fromkeys((*USER, new, newer), NEW)
     assert locks(node) == held(NEW) | {f"{new}-3:{NEW}-3.el9_6", f"{newer}-3:{NEW}-3.el9_7"}
