@@ -8,7 +8,7 @@ Sources: NVIDIA/yum-packaging-nvidia-driver, -dkms-nvidia and -precompiled-kmod 
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.lab import cache, host, rpm, signing
@@ -109,6 +109,17 @@ _RELATIONS = {
     "kmod-nvidia-open": "Provides: kmod-nvidia-open = 3:{version}\n"
     "Conflicts: kmod-nvidia-latest-dkms, kmod-nvidia-open-dkms, kmod-nvidia\nRecommends: dnf-plugin-nvidia",
 }
+#: As NVIDIA's plugin for dnf 4, it hides kernels and all of their packages, and says so among what dnf prints.
+_PLUGIN = """import dnf
+
+
+class Nvidia(dnf.Plugin):
+    name = "nvidia"
+
+    def sack(self):
+        self.base.sack.add_excludes(self.base.sack.query().available().filter(name__glob="kernel*"))
+        print("NVIDIA driver: filtering kernels of a test machine")
+"""
 _META = f"""Requires: nvidia-driver-cuda = 3:{{version}}, {{kmod}} = 3:{{version}}
 %description
 {_DESCRIPTION}
@@ -174,11 +185,14 @@ data:
 def publish(into: Path, streams: Sequence[str], modular: bool = False, precompiled: Sequence[str] = ()) -> None:
     """Make a folder a signed repository of these streams (``580.95.05-open``: version and kind) and what they need.
 
-    ``precompiled``: packages with a module for one kernel, as in :func:`precompile`; NVIDIA's are part of streams.
+    ``precompiled``: packages with a module for one kernel, as in :func:`precompile`; NVIDIA's are part of streams, and
+    its plugin lies beside them.
     """
     into.mkdir(parents=True)
     kmods = [file for name in precompiled for file in precompile(name).glob("*.rpm")]
-    for package in (*kmods, *(build(tuple(streams)).glob("*.rpm") if streams else ())):
+    folders = [build(tuple(streams))] if streams else []
+    folders += [plugin()] if streams and kmods else []
+    for package in (*kmods, *(file for folder in folders for file in folder.glob("*.rpm"))):
         shutil.copyfile(package, into / package.name)
     sh("createrepo_c", "--quiet", "--no-database", into)
     if modular:
@@ -188,6 +202,17 @@ def publish(into: Path, streams: Sequence[str], modular: bool = False, precompil
     shutil.copyfile(signing.public("lab"), into / "gpgkey")
 
 
+def plugin() -> Path:
+    """A cached directory with dnf-plugin-nvidia, for dnf 4 where Debian has it."""
+    recipe = {"texts": [_HEAD, _FILE, _PLUGIN], "key": signing.fingerprint("lab"), "layout": 1}
+
+    def fill(work: Path) -> None:
+        folder = "/usr/lib/python3/dist-packages/dnf-plugins"
+        _file(work, "dnf-plugin-nvidia", "2.4", "1.el9", _PLUGIN, folder, "nvidia.py")
+
+    return cache.cached("plugin-rpm", recipe, _packed(fill))
+
+
 def precompile(kmod: str) -> Path:
     """A cached directory with that package: ``kmod-nvidia[-open]-VERSION-KERNEL``, with the kernel's full name."""
     found = re.fullmatch(r"(kmod-nvidia(?:-open)?)-([\d.]+)-((\S+)\.(el\w+)\.x86_64)", kmod)
@@ -195,10 +220,7 @@ def precompile(kmod: str) -> Path:
     name, version, kernel, release, dist = found.groups()
     recipe = {"texts": [_HEAD, _PRECOMPILED, _RELATIONS], "kmod": kmod, "key": signing.fingerprint("lab"), "layout": 1}
 
-    def fill(into: Path) -> None:
-        host.ensure_packages(rpm.HOST_PACKAGES)
-        work = into / "work"
-        (work / "SOURCES").mkdir(parents=True)
+    def fill(work: Path) -> None:
         license = "Dual MIT/GPL" if name.endswith("open") else "NVIDIA"
         (work / "SOURCES/precompiled.ko").write_bytes(module(version=version, license=license))
         text = _PRECOMPILED.format(
@@ -211,12 +233,8 @@ def precompile(kmod: str) -> Path:
             folder=f"/usr/lib/modules/{kernel}/extra/drivers/video/nvidia",
         )
         _spec(work, f"{name}-{version}-{release}", version, text, f"3.{dist}")
-        for package in work.glob("RPMS/*/*.rpm"):
-            package.rename(into / package.name)
-        shutil.rmtree(work)
-        rpm.sign(sorted(into.glob("*.rpm")), "lab")
 
-    return cache.cached("kmod-rpm", recipe, fill)
+    return cache.cached("kmod-rpm", recipe, _packed(fill))
 
 
 def build(streams: tuple[str, ...]) -> Path:
@@ -224,10 +242,7 @@ def build(streams: tuple[str, ...]) -> Path:
     texts = [_HEAD, _DRIVER, _KMOD_SPEC, _META, _FILE, _DKMS, KERNEL]
     recipe = {"texts": texts, "streams": streams, "key": signing.fingerprint("lab"), "layout": 1}
 
-    def fill(into: Path) -> None:
-        host.ensure_packages(rpm.HOST_PACKAGES)
-        work = into / "work"
-        (work / "SOURCES").mkdir(parents=True)
+    def fill(work: Path) -> None:
         _file(work, "dkms", "3.2.1", "1.el9", _DKMS, "/usr/sbin", "dkms")
         version, release = KERNEL.removesuffix(".x86_64").split("-")
         provides = f"Provides: kernel-devel-uname-r = {KERNEL}"
@@ -241,12 +256,24 @@ def build(streams: tuple[str, ...]) -> Path:
             other = _KMOD["dkms" if kind == "open" else "open"]
             _spec(work, _KMOD[kind], number, _KMOD_SPEC.format(version=number, other=other, dkms=dkms))
             _spec(work, meta, number, _META.format(version=number, kmod=_KMOD[kind]))
+
+    return cache.cached("driver-rpm", recipe, _packed(fill))
+
+
+def _packed(fill: Callable[[Path], None]) -> Callable[[Path], None]:
+    """What fills a cached directory with the signed packages that `fill` builds in a folder for rpmbuild."""
+
+    def packed(into: Path) -> None:
+        host.ensure_packages(rpm.HOST_PACKAGES)
+        work = into / "work"
+        (work / "SOURCES").mkdir(parents=True)
+        fill(work)
         for package in work.glob("RPMS/*/*.rpm"):
             package.rename(into / package.name)
         shutil.rmtree(work)
         rpm.sign(sorted(into.glob("*.rpm")), "lab")
 
-    return cache.cached("driver-rpm", recipe, fill)
+    return packed
 
 
 def _file(

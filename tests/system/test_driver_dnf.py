@@ -38,6 +38,7 @@ NVIDIAS, *RED_HATS = (
     f"kmod-nvidia-{OLD}-{KERNEL}", f"kmod-nvidia-open-{NEW}-{KERNEL}", f"kmod-nvidia-open-{NEW}-{NEWER_KERNEL}",
 )  # fmt: skip
 EXTENSIONS = "etc/yum.repos.d/extensions.repo"
+PLUGIN = {"dnf-plugin-nvidia": "2.4"}
 
 
 @pytest.fixture(scope="module", params=[DNF, DNF5])
@@ -162,18 +163,19 @@ def test_precompiled_modules_come_for_each_kernel_or_not_at_all(node: Host, tmp_
     assert plan.diff("driver")["driver.stream"] == (None, "580 or 580-dkms")
     assert f"apply installs {old}, if the repositories have it" in " ".join(plan.component("driver")["notes"])
     assert wanted.apply().changed() == {"driver"}
-    assert installed(node) == dict.fromkeys((*USER, old), OLD)
+    assert installed(node) == dict.fromkeys((*USER, old), OLD) | PLUGIN
     assert locks(node) == held(OLD) | {f"{old}-3:{OLD}-3.el9_6"}
     assert "580 [e]" in node.run("dnf -q module list --enabled nvidia-driver").stdout
     wanted.settled()
     assert f"{KERNEL} has nvidia {OLD}" in summary(wanted.verify(code=None), "driver.nextboot")
-    assert "Nothing to do" in node.run("dnf -y upgrade").stdout
+    upgrade = node.run("dnf -y upgrade").stdout
+    assert "Nothing to do" in upgrade and "NVIDIA driver: filtering" in upgrade
 
     offer = _SOURCE.replace("[cuda-rhel9-x86_64]", "[extensions]")
     without = offer.format(folder="/srv/extensions", more=f"excludepkgs={newer}")
     (node.root / EXTENSIONS).write_text(without, "utf-8")
     assert moved.apply().changed() == {"driver"}
-    assert installed(node) == dict.fromkeys((*USER, new), NEW)
+    assert installed(node) == dict.fromkeys((*USER, new), NEW) | PLUGIN
     assert locks(node) == held(NEW) | {f"{new}-3:{NEW}-3.el9_6"}, "those of another version go with their package"
     assert "580-open [e]" in node.run("dnf -q module list --enabled nvidia-driver").stdout
     assert f"{KERNEL} has nvidia {NEW}" in summary(moved.verify(code=None), "driver.nextboot")
@@ -184,10 +186,10 @@ def test_precompiled_modules_come_for_each_kernel_or_not_at_all(node: Host, tmp_
     moved.fails(
         f"there is no {newer}; by DKMS, for dnf: there is no kernel-devel-{NEWER_KERNEL}", "nothing was changed"
     )
-    assert installed(node) == dict.fromkeys((*USER, new), NEW)
+    assert installed(node) == dict.fromkeys((*USER, new), NEW) | PLUGIN
     (node.root / EXTENSIONS).write_text(offer.format(folder="/srv/extensions", more=""), "utf-8")
     assert moved.apply().changed() == {"driver"}
-    assert installed(node) == dict.fromkeys((*USER, new, newer), NEW)
+    assert installed(node) == dict.fromkeys((*USER, new, newer), NEW) | PLUGIN
     assert locks(node) == held(NEW) | {f"{new}-3:{NEW}-3.el9_6", f"{newer}-3:{NEW}-3.el9_7"}
     assert f"{NEWER_KERNEL} has nvidia {NEW}" in summary(moved.verify(code=None), "driver.nextboot")
     remove_driver(node)
