@@ -1,6 +1,6 @@
 """The driver by dnf 4 and 5, from stand-ins for NVIDIA's packages (tests/lab/driver_rpm.py); the rest is real."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ from gpuready.components.driver.component import FILES
 from gpuready.components.driver.install import STREAM
 from gpuready.components.reconverge.component import FILES as HOOKS
 from tests.lab import Lab, driver_rpm, signing
-from tests.lab.driver_rpm import BROKEN, KERNEL
+from tests.lab.driver_rpm import BROKEN, KERNEL, NEWER_KERNEL
 from tests.lab.image import DNF, DNF5
 from tests.lab.module import install as install_module
 from tests.system.dnf_node import locks
@@ -33,6 +33,12 @@ gpgkey=file://{folder}/gpgkey
 """
 USER = ("nvidia-driver-cuda", "nvidia-driver-cuda-libs", "nvidia-kmod-common", "nvidia-persistenced")
 OPEN, PROPRIETARY = "kmod-nvidia-open-dkms", "kmod-nvidia-latest-dkms"
+#: NVIDIA's precompiled module in its repository, and Red Hat's in another one, there also for a newer kernel.
+NVIDIAS, *RED_HATS = (
+    f"kmod-nvidia-{OLD}-{KERNEL}", f"kmod-nvidia-open-{NEW}-{KERNEL}", f"kmod-nvidia-open-{NEW}-{NEWER_KERNEL}",
+)  # fmt: skip
+EXTENSIONS = "etc/yum.repos.d/extensions.repo"
+PLUGIN = {"dnf-plugin-nvidia": "2.4"}
 
 
 @pytest.fixture(scope="module", params=[DNF, DNF5])
@@ -52,9 +58,9 @@ def release(node: Host, version: str) -> None:
     node.run(f"sed -i 's/^VERSION_ID=.*/VERSION_ID=\"{version}\"/' /etc/os-release")
 
 
-def publish(node: Host, folder: Path, modular: bool = False) -> None:
+def publish(node: Host, folder: Path, modular: bool = False, precompiled: Sequence[str] = ()) -> None:
     """NVIDIA's repository is on the node."""
-    driver_rpm.publish(folder, STREAMS, modular=modular)
+    driver_rpm.publish(folder, STREAMS, modular, precompiled)
     node.run(f"rm -rf {FOLDER} /var/cache/*dnf*/cuda-*")
     node.put(folder, FOLDER)
     node.run(f"chmod -R a+rX {FOLDER}")
@@ -140,6 +146,54 @@ def test_plain_packages_are_installed_held_and_moved(node: Host, tmp_path: Path)
     assert locks(node) == held(NEW, OPEN), "a package that went has no lock"
     waits_for_a_reboot(node, newer)
     remove_driver(node)
+
+
+@pytest.mark.parametrize("node", [DNF], indirect=True)
+def test_precompiled_modules_come_for_each_kernel_or_not_at_all(node: Host, tmp_path: Path) -> None:
+    release(node, "9.6")
+    publish(node, tmp_path / "modular", modular=True, precompiled=[NVIDIAS])
+    driver_rpm.publish(tmp_path / "extensions", (), precompiled=RED_HATS)
+    node.put(tmp_path / "extensions", "/srv/extensions")
+    old, new, newer = (name.partition(".el")[0] for name in (NVIDIAS, *RED_HATS))
+    wanted, moved = (
+        asked(node, "install", version=version, flavor=flavor).only("driver")
+        for version, flavor in ((OLD, "proprietary"), (NEW, "open"))
+    )
+    plan = wanted.plan()
+    assert plan.diff("driver")["driver.stream"] == (None, "580 or 580-dkms")
+    assert f"apply installs {old}, if the repositories have it" in " ".join(plan.component("driver")["notes"])
+    assert wanted.apply().changed() == {"driver"}
+    assert installed(node) == dict.fromkeys((*USER, old), OLD) | PLUGIN
+    assert locks(node) == held(OLD) | {f"{old}-3:{OLD}-3.el9_6"}
+    assert "580 [e]" in node.run("dnf -q module list --enabled nvidia-driver").stdout
+    wanted.settled()
+    assert f"{KERNEL} has nvidia {OLD}" in summary(wanted.verify(code=None), "driver.nextboot")
+    upgrade = node.run("dnf -y upgrade").stdout
+    assert "Nothing to do" in upgrade and "NVIDIA driver: filtering" in upgrade
+
+    offer = _SOURCE.replace("[cuda-rhel9-x86_64]", "[extensions]")
+    without = offer.format(folder="/srv/extensions", more=f"excludepkgs={newer}")
+    (node.root / EXTENSIONS).write_text(without, "utf-8")
+    assert moved.apply().changed() == {"driver"}
+    assert installed(node) == dict.fromkeys((*USER, new), NEW) | PLUGIN
+    assert locks(node) == held(NEW) | {f"{new}-3:{NEW}-3.el9_6"}, "those of another version go with their package"
+    assert "580-open [e]" in node.run("dnf -q module list --enabled nvidia-driver").stdout
+    assert f"{KERNEL} has nvidia {NEW}" in summary(moved.verify(code=None), "driver.nextboot")
+
+    install_module(node, NEWER_KERNEL)
+    found = moved.verify(code=None).check("driver.nextboot")
+    assert f"{NEWER_KERNEL} has no nvidia module" in found["summary"] and f"dnf install {newer}" in found["remedy"]
+    moved.fails(
+        f"there is no {newer}; by DKMS, for dnf: there is no kernel-devel-{NEWER_KERNEL}", "nothing was changed"
+    )
+    assert installed(node) == dict.fromkeys((*USER, new), NEW) | PLUGIN
+    (node.root / EXTENSIONS).write_text(offer.format(folder="/srv/extensions", more=""), "utf-8")
+    assert moved.apply().changed() == {"driver"}
+    assert installed(node) == dict.fromkeys((*USER, new, newer), NEW) | PLUGIN
+    assert locks(node) == held(NEW) | {f"{new}-3:{NEW}-3.el9_6", f"{newer}-3:{NEW}-3.el9_7"}
+    assert f"{NEWER_KERNEL} has nvidia {NEW}" in summary(moved.verify(code=None), "driver.nextboot")
+    remove_driver(node)
+    node.run(f"rm -r /{EXTENSIONS} /boot/vmlinuz-{NEWER_KERNEL} /usr/lib/modules/{NEWER_KERNEL}")
 
 
 @pytest.mark.parametrize("node", [DNF], indirect=True)

@@ -126,6 +126,7 @@ def load(
     (sys / "kernel").write_text("[    8.1] NVRM: said before\n")
     around = f"""
 dmesg() {{ cat "{sys}/kernel" 2>/dev/null; }}
+modinfo() {{ echo NVIDIA; }}
 rmmod() {{ case $1 in "{rmmod}") echo "rmmod: $1 is in use" >&2; return 1 ;; esac; rm -r "{sys}/$1"; }}
 modprobe() {{
   m=$(echo "$1" | tr - _); case $m in "{modprobe}") {refuses}; return 1 ;; esac
@@ -157,7 +158,12 @@ GONE = ("nvidia",)
             "not responding to commands",
             GONE,
         ),
-        ({"modprobe": "nvidia", "why": "Key was rejected"}, 77, "(could not insert 'nvidia': Key was", GONE),
+        (
+            {"modprobe": "nvidia", "why": "Key was rejected"},
+            77,
+            "(could not insert 'nvidia': Key was rejected; the key that signed it: NVIDIA;",
+            GONE,
+        ),
         ({"rmmod": "nvidia_uvm"}, 77, "nvidia_uvm cannot be unloaded", ()),
     ],
 )

@@ -27,6 +27,11 @@ from tests.verdicts import root_files
 KERNEL = "6.8.0-90-generic"
 EL9, RPM = "5.14.0-570.12.1.el9_6.x86_64", "580.95.05-1.el9"
 DEVEL = {f"kernel-devel-{EL9}": ["1"]}
+EL97 = "5.14.0-611.5.1.el9_7.x86_64"
+KMOD, KMOD97 = (f"kmod-nvidia-open-580.95.05-{kernel.partition('.el')[0]}" for kernel in (EL9, EL97))
+PRECOMPILED = {KMOD: ["580.95.05-3.el9_6", "580.95.05-2.el9_6"]}
+CLOSED = "kmod-nvidia-580.95.05-5.14.0-570.12.1"
+EL10, LARGE = "6.12.0-211.51.1.el10_2.aarch64+64k", "kmod-64k-nvidia-open-580.95.05-6.12.0-211.51.1"
 EARLIER = ("nvidia-fabric-manager", "libnvidia-nscq-575")
 RPMS = ("nvidia-driver-cuda", "kmod-nvidia-open-dkms", "nvidia-driver-cuda-libs", "nvidia-persistenced")
 DEBIANS = ("libcuda1", "libnvidia-ml1", "nvidia-smi", "nvidia-open-kernel-dkms", "nvidia-kernel-dkms")
@@ -146,6 +151,46 @@ def test_madison_is_read() -> None:
             [*at(RPM, RPMS[0], "kmod-nvidia-latest-dkms", *RPMS[2:]), *DEVEL, "kmod-nvidia-open-dkms-"],
         ),
         (
+            rhel(), there(RPM, *RPMS) | DEVEL | PRECOMPILED | {"dnf-plugin-nvidia": ["2.4-1.el9"]},
+            [*at(RPM, RPMS[0], *RPMS[2:]), f"{KMOD}=580.95.05-3.el9_6", "dnf-plugin-nvidia"],
+        ),
+        (
+            rhel(flavor="proprietary"), there(RPM, *RPMS) | there("580.95.05-3.el9_6", CLOSED) | PRECOMPILED,
+            [*at(RPM, RPMS[0], *RPMS[2:]), f"{CLOSED}=580.95.05-3.el9_6"],
+        ),
+        (
+            rhel(kernels=(EL10,)), there("580.95.05-3.el10_2", *RPMS, LARGE),
+            at("580.95.05-3.el10_2", RPMS[0], *RPMS[2:], LARGE),
+        ),
+        # A kernel that was built again, or a second one, has no such module.
+        (
+            rhel(kernels=("5.14.0-570.12.1.el9_6.0.1.x86_64",)),
+            there(RPM, *RPMS) | PRECOMPILED | there("1", "kernel-devel-5.14.0-570.12.1.el9_6.0.1.x86_64"),
+            [*at(RPM, *RPMS), "kernel-devel-5.14.0-570.12.1.el9_6.0.1.x86_64"],
+        ),
+        (
+            rhel(kernels=(EL9, EL97), installed=(KMOD, "nvidia-driver-cuda")),
+            there(RPM, *RPMS) | DEVEL | PRECOMPILED | there("1", f"kernel-devel-{EL97}"),
+            [*at(RPM, *RPMS), *DEVEL, f"kernel-devel-{EL97}", f"{KMOD}-"],
+        ),
+        (
+            # What DKMS builds here is not replaced.
+            rhel(installed=("kmod-nvidia-open-dkms",)), there(RPM, *RPMS) | DEVEL | PRECOMPILED,
+            [*at(RPM, *RPMS), *DEVEL],
+        ),
+        (
+            # With Secure Boot it is.
+            rhel(signed=True, installed=("kmod-nvidia-open-dkms",)), there(RPM, *RPMS) | DEVEL | PRECOMPILED,
+            [*at(RPM, RPMS[0], *RPMS[2:]), f"{KMOD}=580.95.05-3.el9_6", "kmod-nvidia-open-dkms-"],
+        ),
+        (
+            # Of an older version, the module for each kernel goes.
+            rhel(installed=(KMOD.replace("580.95.05", "570.195.03"), KMOD97.replace("580.95.05", "570.195.03"))),
+            there(RPM, *RPMS) | PRECOMPILED | there("570.195.03-3.el9_6", KMOD.replace("580.95.05", "570.195.03")),
+            [*at(RPM, RPMS[0], *RPMS[2:]), f"{KMOD}=580.95.05-3.el9_6",
+             *(f"{name.replace('580.95.05', '570.195.03')}-" for name in (KMOD, KMOD97))],
+        ),
+        (
             # Before branch 580, the fabric manager has another name, and NSCQ the branch in its own.
             rhel(version="575.57.08", fabric_manager=True),
             there("575.57.08-1.el9", *RPMS[:2]) | there("575.57.08-1", *EARLIER) | DEVEL,
@@ -170,6 +215,8 @@ def test_what_is_chosen(wanted: Wanted, has: dict[str, list[str]], pins: list[st
         (debian(), there(CURRENT, *DEBIANS[:3]) | there("550.163.01-1", DEBIANS[3]), "of one version"),
         (debian(kernels=("6.12",)), there(CURRENT, *DEBIANS), "Debian: there is no linux-headers-6.12"),
         (ubuntu(signed=True), UBUNTUS | NVIDIAS | HEADERS, "so the module must be signed"),
+        (rhel(signed=True, kernels=(EL9, EL97)), there(RPM, *RPMS) | DEVEL | PRECOMPILED, f": there is no {KMOD97}; "),
+        (rhel(kernels=(EL97,)), there(RPM, *RPMS) | PRECOMPILED, f"no {KMOD97}; by DKMS, for dnf: there is no kernel"),
         (ubuntu(maker="NVIDIA's repository"), UBUNTUS | SIGNED, "is not available"),
         (debian(fabric_manager=True), there(CURRENT, *DEBIANS), "no fabric manager 550.163.01"),
         (
@@ -404,6 +451,64 @@ def test_a_module_that_dkms_could_not_build_is_missing(version: str, fields: dic
     state = bare(H200, of=BUILT, **{"os": "rocky", "have": ("dnf",), "modules": built, **fields})
     assert driverinstall.actual(state)["driver.module"] == ("open" if there else None)
     assert driverinstall.wanted(install(), state).flavor == "open", "the packages tell the flavor"
+
+
+def rocky(*of: str, version: str = "580.95.05-3.el9_6", **fields: Any) -> NodeState:
+    """A node with dnf, streams, and one of its kernels."""
+    boots: dict[str, Any] = {"kernel": EL9, "kernels": (EL9,), "installed": (EL9,), "grub": (), "have": ("dnf",)}
+    state = bare(H200, of=packages(*of, version=version, maker=NVIDIA), **boots | fields)
+    return state.model_copy(update={"os": OS(id="rocky", version_id="9.6")})
+
+
+@pytest.mark.parametrize(
+    ("flavor", "of", "version", "stream", "enabled"),
+    [
+        ("open", (), "580.95.05", "580-open", "580-open"),
+        ("proprietary", (), "580.95.05", "580 or 580-dkms", "580-dkms"),
+        ("proprietary", ("nvidia-driver-cuda", CLOSED), "580.95.05", "580", "580"),
+        ("proprietary", ("nvidia-driver-cuda", CLOSED), "580.105.08", "580", "580"),
+        ("proprietary", ("nvidia-driver-cuda", "kmod-nvidia-latest-dkms"), "580.105.08", "580-dkms", "580-dkms"),
+        ("proprietary", ("nvidia-driver-cuda",), "580.95.05", "580-dkms", "580-dkms"),
+    ],
+)
+def test_the_stream_has_the_kind_of_module(
+    flavor: str, of: tuple[str, ...], version: str, stream: str, enabled: str
+) -> None:
+    spec = install(version, flavor=flavor)
+    assert driverinstall.expected(spec, rocky(*of))["driver.stream"] == stream
+    put = driverinstall.pin(spec, rocky(*of), of)
+    assert put and f"\nstream={enabled}\n" in put.content.decode()
+
+
+def test_secure_boot_takes_precompiled_modules_and_names_their_key() -> None:
+    for flavor, kmod, key in (("open", KMOD, "Red Hat's key"), ("proprietary", CLOSED, "NVIDIA2019-public_key.der")):
+        spec = install(flavor=flavor)
+        assert f"installs {kmod}, if the repositories have" in driverinstall.note(spec, rocky())
+        note = driverinstall.note(spec, rocky(secure_boot=True))
+        assert f"Secure Boot is on, so apply installs only {kmod}: " in note and key in note
+    assert driverinstall.note(install(), rocky("kmod-nvidia-open-dkms")) == "", "DKMS stays"
+    other: dict[str, Any] = {"kernel": NEXT, "installed": (NEXT,), "kernels": (NEXT,)}
+    assert driverinstall.note(install(), rocky(**other)) == ""
+    with pytest.raises(NotComparable, match="Secure Boot is on"):
+        driverinstall.expected(install(), rocky(secure_boot=True, **other))
+
+
+def test_secure_boot_does_not_take_dkms_in_place_of_a_precompiled_module() -> None:
+    """The key of the module that runs is not that of DKMS."""
+    runs = {"modules": (Module(kernel=EL9, path="/x", version="570.1.1", signer="NVIDIA"),), "secure_boot": True}
+    for kmod, signed in ((CLOSED, True), ("kmod-nvidia-latest-dkms", False)):
+        state = rocky(kmod, **runs).model_copy(update={"driver": Driver(pci=(H200,), proc_version="570.1.1")})
+        assert driverinstall.wanted(install(), state).signed is signed
+
+
+@pytest.mark.parametrize("name", [KMOD, CLOSED, LARGE])
+def test_a_precompiled_module_belongs_to_the_driver(name: str) -> None:
+    state = rocky(name, "nvidia-driver-cuda")
+    flavor = "proprietary" if name == CLOSED else "open"
+    wanted = driverinstall.wanted(install("580.105.08"), state)
+    assert (wanted.flavor, set(wanted.installed)) == (flavor, {name, "nvidia-driver-cuda"})
+    other = install("580.105.08", flavor="open" if name == CLOSED else "proprietary")
+    assert driverinstall.wanted(other, state).replaced == (name,)
 
 
 def test_packages_of_32_bits_are_refused_only_with_dnf() -> None:

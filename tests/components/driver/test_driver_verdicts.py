@@ -265,6 +265,23 @@ def test_a_machine_without_a_gpu_is_not_told_to_look_for_a_broken_one(facts: dic
     assert ("none is on the PCI bus" in verdict.summary) == (not facts.keys() & {"pci", "smi"})
 
 
+@pytest.mark.parametrize(
+    ("installed", "kernel", "fix"),
+    [
+        ("kmod-nvidia-open-580.95.05-5.14.0-570.12.1", "5.14.0-611.5.1.el9_7.x86_64",
+         "dnf install kmod-nvidia-open-580.95.05-5.14.0-611.5.1; if no"),
+        ("kmod-64k-nvidia-open-580.95.05-6.12.0-211.50.1", "6.12.0-211.51.1.el10_2.aarch64+64k",
+         "dnf install kmod-64k-nvidia-open-580.95.05-6.12.0-211.51.1; if no"),
+        ("kmod-nvidia-open-dkms", "5.14.0-611.5.1.el9_7.x86_64", "kernel-devel"),
+        ("kmod-nvidia-open-580.95.05-5.14.0-570.12.1", "6.12.0-100.el9uek.x", "kernel-devel"),
+    ],
+)  # fmt: skip
+def test_a_new_kernel_needs_its_own_precompiled_module(installed: str, kernel: str, fix: str) -> None:
+    state = node(module(NOW), of=packages(installed, version="580.95.05-3.el9_6"), kernels=(kernel,), grub=())
+    verdict = BY_ID["driver.nextboot"].judge(NodeSpec(), state)
+    assert verdict.status == "fail" and kernel in verdict.summary and fix in verdict.remedy
+
+
 @pytest.mark.parametrize(("kernel", "told"), [(NEXT, True), ("5.10.0-30-amd64", False)])
 def test_the_log_of_dkms_counts_for_its_kernel_alone(kernel: str, told: bool) -> None:
     """What is left of an older build says nothing of this kernel, whose headers may be missing."""

@@ -10,7 +10,7 @@ import re
 
 from gpuready.base.versions import driver, leading
 from gpuready.base.words import count
-from gpuready.components.driver import next_boot, packages
+from gpuready.components.driver import next_boot, packages, recipes
 from gpuready.components.ldso.state import SONAMES, is_old_link, library_version, newest_versions
 from gpuready.contract import need
 from gpuready.contract.check import (
@@ -246,6 +246,8 @@ def _next(spec: NodeSpec, state: NodeState) -> Verdict:
         said = f"{', '.join(without[:3])} {'have' if len(without) > 1 else 'has'} no nvidia module"
         build = f"dkms autoinstall -k {without[0]}"
         fix = f"apt-get install linux-headers-{without[0]} (or kernel-devel), then {build}"
+        if kmod := recipes.for_kernel(packages.members(state.installed), without[0]):
+            fix = f"dnf install {kmod}; if no repository has it, boot a kernel that has a module (grubby --set-default)"
         if failed:
             fix = f"mend that, then {build}; if this driver does not fit that kernel, install another one of the two"
         if sure:
@@ -436,9 +438,11 @@ CHECKS = (
         "the kernel of the next boot has an nvidia module",
         Level.config,
         "A new kernel or driver is installed, but the module for the next kernel is missing or has another version: "
-        "DKMS had no headers, a build failed, or a package was not updated. The node works until the reboot.",
+        "DKMS had no headers, a build failed, there is no precompiled module for it, or a package was not updated. The "
+        "node works until the reboot.",
         "dkms status; for k in /lib/modules/*; do modinfo -k ${k##*/} -F version nvidia; done",
-        "install the headers of that kernel, then dkms autoinstall -k KERNEL; or its linux-modules-nvidia package",
+        "install the headers of that kernel, then dkms autoinstall -k KERNEL; or its precompiled module "
+        "(linux-modules-nvidia-*, kmod-nvidia-*)",
         _next,
     ),
     Check(
@@ -457,8 +461,8 @@ CHECKS = (
         "With Secure Boot, the kernel loads only signed modules ('Key was rejected by service'). A module that DKMS "
         "built needs the signature of a key that was enrolled at the machine's console.",
         "mokutil --sb-state; modinfo -F signer nvidia; mokutil --list-enrolled",
-        "install signed modules (Ubuntu: linux-modules-nvidia-*), or have DKMS sign them and enrol its key: mokutil "
-        "--import, and confirm it at the console in the next boot; or turn Secure Boot off",
+        "install signed modules (Ubuntu: linux-modules-nvidia-*; RHEL: kmod-nvidia-open-*), or have DKMS sign them and "
+        "enrol its key: mokutil --import, and confirm it at the console in the next boot; or turn Secure Boot off",
         _secure_boot,
     ),
     Check(

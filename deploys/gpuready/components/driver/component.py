@@ -102,6 +102,8 @@ class Driver(WholeFiles):
             said.append(f"the branch of {spec.driver.version} gets no security updates any more")
         if "driver.version" in keys:
             said.append(f"only apply checks whether the repositories have {spec.driver.version}")
+        if {"driver.version", "driver.module"} & keys and (modules := install.note(spec, state)):
+            said.append(modules)
         if install.RUNNING in keys and (why := install.cannot_reload(state)):
             said.append(f"the new module needs a reboot: {why}")
         elif install.RUNNING in keys and state.driver.loaded:
@@ -127,7 +129,8 @@ class Driver(WholeFiles):
             yield _hold(state, [_unattended(state, members)] if _KEPT_OUT in wanted else [], members)
         elif wanted - {install.RUNNING}:
             puts = [_unattended(state, packages.members(state.installed))] if _KEPT_OUT in wanted else []
-            pin = install.pin(spec, state) if {"driver.pin", "driver.stream"} & wanted else None
+            members = packages.members(state.installed)
+            pin = install.pin(spec, state, members) if {"driver.pin", "driver.stream"} & wanted else None
             yield _hold(state, [*puts, pin] if pin else puts, _held(diff))
         if install.RUNNING in wanted and not install.cannot_reload(state):
             fabric_manager = install.wanted(spec, state).fabric_manager
@@ -218,7 +221,8 @@ def _install(spec: NodeSpec, state: NodeState) -> Generator[Step, Reply, dict[st
     )
     built_for = [line.removeprefix("headers ") for line in told.out.splitlines() if line.startswith("headers ")]
     pins = recipes.choose(wanted, recipes.available(told.out), built_for)
-    pin, nouveau, umad = install.pin(spec, state), install.nouveau(state), install.umad(spec, state)
+    chosen = [pin.partition("=")[0] for pin in pins if not pin.endswith("-")]
+    pin, nouveau, umad = install.pin(spec, state, chosen), install.nouveau(state), install.umad(spec, state)
     preferences = b"" if dnf or not pin else pin.content
     simulate = Simulate(pins, preferences, dnf)
     told = yield Step("driver-simulate", simulate, timeout=300, survives=False, summary="simulate the installation")
@@ -241,7 +245,9 @@ def _install(spec: NodeSpec, state: NodeState) -> Generator[Step, Reply, dict[st
         modules=install.modules(spec, state),
         dnf=dnf,
     )
-    summary = f"install driver {wanted.version}" + (f", remove {', '.join(gone)}" if gone else "")
+    modules = [name for name in chosen if dnf and recipes.is_precompiled(name)]
+    summary = f"install driver {wanted.version}" + (f" with {', '.join(modules)}" if modules else "")
+    summary += f", remove {', '.join(gone)}" if gone else ""
     done = yield Step("driver-install", script, timeout=3600, summary=summary)
     rows = (line.split("\t") for line in done.out.splitlines())
     return packages.members({row[0]: Package(version=row[1], arch="") for row in rows if len(row) == 2})

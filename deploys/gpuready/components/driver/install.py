@@ -5,15 +5,16 @@ together. It reloads the module if no process uses a GPU. If the module cannot b
 Sources: NVIDIA's Driver Installation Guide (open modules: possible from Turing on, default from branch 560, required on
 Grace Hopper and Blackwell; "Kernel modules" for the streams of RHEL 8 and 9), dnf.modularity(7), kernel_lockdown(7),
 apt_preferences(5), modules-load.d(5), the Fabric Manager's user guide
-(it has the driver's version); cuda/data/gpus.yaml for NVLink 5.
+(it has the driver's version); cuda/data/gpus.yaml for NVLink 5; for precompiled RPM modules and their keys
+NVIDIA/yum-packaging-precompiled-kmod (README.md, UEFI.md, #59 and #67, 2026-02).
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from gpuready.base import resources
 from gpuready.base.versions import driver, numbers
-from gpuready.components.driver import next_boot
+from gpuready.components.driver import next_boot, recipes
 from gpuready.components.driver import packages as driver_packages
 from gpuready.components.driver.recipes import Wanted
 from gpuready.contract import ledger
@@ -47,8 +48,14 @@ _FLAVORED = re.compile(
     r"nvidia-(tesla-\d+-)?(open-)?kernel-(open-)?(dkms|source)|nvidia-open(-\d+)?|nvidia-driver-open"
     r"|nvidia-(driver|kernel-source|headless(-no-dkms)?|dkms)-\d+(-server)?(-open)?"
     r"|nvidia-(kernel-source|headless(-no-dkms)?|dkms)(-open)?"
-    r"|kmod-nvidia(-open|-latest)?(-dkms|-\d.*)?"
+    r"|kmod(-64k)?-nvidia(-open|-latest)?(-dkms|-\d.*)?"
 )
+#: What must be done so that the kernel trusts the key of a precompiled RPM module.
+_TRUST = {
+    "open": "RHEL's kernel trusts Red Hat's key, other kernels do not",
+    "proprietary": "enrol NVIDIA's key first (mokutil --import NVIDIA2019-public_key.der, which is in its repository; "
+    "then confirm it at the console)",
+}
 
 
 def expected(spec: NodeSpec, state: NodeState) -> dict[str, Value]:
@@ -68,7 +75,10 @@ def expected(spec: NodeSpec, state: NodeState) -> dict[str, Value]:
     if not manager(state).dnf:
         want["driver.pin"] = version
     elif _STREAMED.fullmatch(f"{state.os.id} {state.os.version_id}"):
-        want["driver.stream"] = f"{spec.driver.branch}-{'open' if flavor == 'open' else 'dkms'}"
+        members = driver_packages.members(state.installed)
+        want["driver.stream"] = stream = _stream(spec, flavor, members)
+        if stream.endswith("dkms") and installed != [version] and recipes.precompiled(wanted(spec, state)):
+            want["driver.stream"] = f"{spec.driver.branch} or {stream}"  # apply finds out
     if _wants_fabric_manager(spec, state):
         want["driver.fabric-manager"] = version
     if (place := _nvlink5(spec, state)) == "baseboard":
@@ -143,6 +153,21 @@ def wanted(spec: NodeSpec, state: NodeState) -> Wanted:
 def _kernels(state: NodeState) -> set[str]:
     """Return the running kernel and those that may boot next, if their modules are on the node."""
     return {state.kernel, *next_boot.kernels(state)[0]} & set(state.boots.installed)
+
+
+def _stream(spec: NodeSpec, flavor: str, packages: Iterable[str]) -> str:
+    """Return NVIDIA's module stream of the branch that has these packages."""
+    built = "" if any(map(recipes.is_precompiled, packages)) else "-dkms"
+    return f"{spec.driver.branch}{'-open' if flavor == 'open' else built}"
+
+
+def note(spec: NodeSpec, state: NodeState) -> str:
+    """Return which precompiled RPM modules an installation prefers or, with Secure Boot, needs; empty for none."""
+    want = wanted(spec, state)
+    names = ", ".join(recipes.precompiled(want))
+    if names and want.signed:
+        return f"Secure Boot is on, so apply installs only {names}: {_TRUST[want.flavor]}"
+    return f"apply installs {names}, if the repositories have it; otherwise DKMS builds the module" if names else ""
 
 
 def kind(diff: tuple[Change, ...], state: NodeState) -> Disruption:
@@ -238,9 +263,10 @@ def _flavor(spec: NodeSpec, state: NodeState) -> str:
 
 
 def _signed_only(state: NodeState) -> bool:
-    """Tell whether Secure Boot refuses a module built on the node. It does not if a signed module already runs."""
+    """Tell whether Secure Boot refuses a module built on the node. It does not if one that is signed already runs."""
     running = state.boots.module(state.kernel)
-    return state.boots.signed_only and not (state.driver.loaded and running and running.signer)
+    built_here = not any(recipes.is_precompiled(driver_packages.plain(name)) for name in state.installed)
+    return state.boots.signed_only and not (state.driver.loaded and running and running.signer and built_here)
 
 
 def _refuse(spec: NodeSpec, state: NodeState, flavor: str) -> None:
@@ -270,7 +296,7 @@ def _refuse(spec: NodeSpec, state: NodeState, flavor: str) -> None:
             f"/lib/modules has no directory for the running kernel {state.kernel}, nor for one in /boot: install the "
             "kernel's packages and headers first"
         )
-    if _signed_only(state) and state.os.id != "ubuntu":  # only its recipes have a signed module
+    if _signed_only(state) and state.os.id != "ubuntu" and not recipes.precompiled(wanted(spec, state)):
         raise NotComparable(
             "Secure Boot is on and would refuse a module that is built here: install the driver by hand and enrol "
             "DKMS's key (mokutil --import, then the console), or turn Secure Boot off; nothing was installed"
@@ -305,12 +331,13 @@ def _refuse_flavor(spec: NodeSpec, state: NodeState, flavor: str) -> None:
         )
 
 
-def pin(spec: NodeSpec, state: NodeState) -> ledger.Put | None:
-    """Return the file that pins the version for apt, or enables the branch's stream for dnf; None without streams."""
+def pin(spec: NodeSpec, state: NodeState, packages: Iterable[str]) -> ledger.Put | None:
+    """Return the file that pins the version for apt, or enables the packages' stream for dnf; None without streams."""
     want = expected(spec, state)
     if "driver.pin" in want:
         return ledger.put(state, PIN, resources.document("driver/preferences", version=spec.driver.version))
-    if stream := want.get("driver.stream"):
+    if "driver.stream" in want:
+        stream = _stream(spec, str(want["driver.module"]), packages)
         return ledger.put(state, STREAM, resources.document("driver/stream", stream=stream))
     return None
 

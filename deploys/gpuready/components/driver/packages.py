@@ -19,7 +19,7 @@ from gpuready.model.state import NodeState, Package
 
 _NAMES = re.compile(
     r"(lib(nvidia|cuda|nvcuvid|nvoptix|nvsdm|egl-nvidia|gl1?-nvidia|gles-nvidia|glx-nvidia|xnvctrl)"
-    r"|nvidia-|firmware-nvidia|xserver-xorg-video-nvidia|cuda-drivers|kmod-nvidia|dkms-nvidia|akmod-nvidia|xorg-x11-nvidia)[\w.+-]*"
+    r"|nvidia-|firmware-nvidia|xserver-xorg-video-nvidia|cuda-drivers|kmod-(64k-)?nvidia|dkms-nvidia|akmod-nvidia|xorg-x11-nvidia)[\w.+-]*"
 )
 _OTHERS = re.compile(
     r"libnvidia-(container|egl-(wayland|gbm|x11|xcb))|libxnvctrl|libcuda(rt|inj|cxx|-compat)"

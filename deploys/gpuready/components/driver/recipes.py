@@ -4,7 +4,10 @@ The recipes are in data/driver-packages.yaml, dated. All required packages of a 
 same version and revision. Two repositories that publish the same driver differ in the revision, so they are never
 mixed. In its simulation, the package manager may add packages, and change or remove those of the driver; anything else
 is refused. The scripts translate what dnf prints to the lines of apt.
-Sources: apt-cache(8) madison, apt-get(8) --simulate.
+
+With dnf, a node keeps the kind of module that it has, precompiled or built by DKMS, as long as that is available.
+Sources: apt-cache(8) madison, apt-get(8) --simulate; for precompiled RPM packages kmod-nvidia.spec of
+NVIDIA/yum-packaging-precompiled-kmod, and the metadata of Red Hat's packages in the tests of mizdebsk/radii (2026-09).
 """
 
 import functools
@@ -26,8 +29,14 @@ _REMOVE = re.compile(r"(?:Remv|Purg) (\S+)(?: \[([^\]]*)\])?")
 _PREBUILT = re.compile(r"linux-modules-nvidia-(?P<kind>\d+(?:-server)?(?:-open)?)-(?P<suffix>.+)")
 #: Packages that follow the kernel: they have its version, and require the driver's packages in one version.
 _FOLLOWS = re.compile(r"linux-(modules|objects|signatures)-nvidia-")
+#: RPM packages with the driver's module: built by DKMS, or precompiled for one kernel.
+_KMOD = re.compile(r"(?P<of>kmod(-64k)?-nvidia(-open|-latest)?)-(dkms|(?P<version>\d{3}[\d.]+)-\d[\d.]*-[\d.]+)")
+#: A kernel that can have a precompiled one: its name has the kernel's release, and its own release the dist tag.
+_RPM_KERNEL = re.compile(
+    r"(?P<release>\d[\d.]*-\d[\d.]*)\.(?P<dist>el\d\w*(\.\d+)*)\.(x86_64|aarch64)(?P<large>\+64k)?"
+)
 #: Tools that follow the driver's version, or may.
-_BESIDE = re.compile(r"nvidia-(modprobe|persistenced|settings|xconfig)")
+_BESIDE = re.compile(r"nvidia-(modprobe|persistenced|settings|xconfig)|dnf-plugin-nvidia")
 #: Packages of a kernel itself, as opposed to its headers.
 _KERNEL = re.compile(r"kernel[\d.]*(-(uek|rt|64k|debug|lt|ml|uki-virt))*(-(core|modules\S*))?|linux-image-(\S+)")
 #: What a message says of a companion without which the driver is not installed.
@@ -92,7 +101,8 @@ def _data(branch: str) -> dict[str, Any]:
 
 
 def _recipes(wanted: Wanted) -> list[dict[str, Any]]:
-    return [
+    """Return the recipes that could install this driver, those for the installed kind of module first."""
+    found = [
         recipe
         for recipe in _data(wanted.branch)["recipes"]
         if recipe["os"] == wanted.os
@@ -100,12 +110,54 @@ def _recipes(wanted: Wanted) -> list[dict[str, Any]]:
         and wanted.maker in ("", recipe["maker"] or wanted.maker)
         and ("signed" in recipe or not wanted.signed)
     ]
+    return sorted(found, key=lambda recipe: any(_excludes(recipe, n) for n in (*wanted.installed, *wanted.replaced)))
 
 
-def _modules(recipe: Mapping[str, Any], wanted: Wanted) -> list[str]:
-    """Return the packages with a signed module, one for each kernel."""
-    pattern = recipe.get("signed", {}).get(wanted.flavor, "")
-    return [pattern.replace("{k}", kernel) for kernel in wanted.kernels] if pattern else []
+def _excludes(recipe: Mapping[str, Any], package: str) -> bool:
+    """Tell whether an RPM package has a module of the other kind, which conflicts with that of the recipe."""
+    found = _KMOD.fullmatch(package)
+    return found is not None and bool(found["version"]) is not ("signed" in recipe)
+
+
+def _modules(recipe: Mapping[str, Any], wanted: Wanted) -> dict[str, str]:
+    """Return the packages with a signed module, one for each kernel, and how the version of an RPM package ends."""
+    pattern = recipe.get("signed", {}).get(wanted.flavor, "").replace("{v}", wanted.version)
+    found = {}
+    for kernel in wanted.kernels if pattern else ():
+        if rpm := _RPM_KERNEL.fullmatch(kernel):
+            kmod = pattern.replace("kmod-", "kmod-64k-") if rpm["large"] else pattern
+            found[kmod.replace("{k}", rpm["release"])] = f".{rpm['dist']}"
+        else:
+            found[pattern.replace("{k}", kernel)] = ""
+    return found
+
+
+def _built(name: str, end: str, wanted: Wanted, there: Available) -> str:
+    """Return the pin of a package with a signed module; empty if there is none for exactly that kernel."""
+    if not end:
+        return name if name in there else ""
+    fits = [v for v in there.get(name, ()) if _upstream(v) == wanted.version and v.endswith(end)]
+    return f"{name}={fits[0]}" if fits else ""
+
+
+def is_precompiled(package: str) -> bool:
+    """Tell whether a package has modules that were not built on the node."""
+    found = _KMOD.fullmatch(package)
+    return bool(found["version"]) if found else bool(_PREBUILT.fullmatch(package))
+
+
+def precompiled(wanted: Wanted) -> tuple[str, ...]:
+    """Return the precompiled RPM packages that ``choose`` prefers to DKMS; none if a kernel cannot have one."""
+    possible = wanted.os == "rhel" and all(map(_RPM_KERNEL.fullmatch, wanted.kernels))
+    first = _recipes(wanted)[:1] if possible else []
+    return tuple(name for recipe in first for name in _modules(recipe, wanted))
+
+
+def for_kernel(packages: Iterable[str], kernel: str) -> str:
+    """Return the precompiled RPM package for a kernel, named after an installed one; empty without one."""
+    rpm = _RPM_KERNEL.fullmatch(kernel)
+    kmods = (m for name in packages if (m := _KMOD.fullmatch(name)) and m["version"])
+    return next((f"{m['of']}-{m['version']}-{rpm['release']}" for m in kmods), "") if rpm else ""
 
 
 def _followers(recipe: Mapping[str, Any], wanted: Wanted) -> list[str]:
@@ -143,7 +195,7 @@ def names(wanted: Wanted) -> tuple[str, ...]:
     """Return every package whose versions ``choose`` needs."""
     found: dict[str, None] = {}
     for recipe in _recipes(wanted):
-        for key in ("user", wanted.flavor, "also"):
+        for key in ("user", wanted.flavor, "also", "beside"):
             found |= dict.fromkeys(recipe.get(key, ()))
         found |= dict.fromkeys((*_modules(recipe, wanted), *_followers(recipe, wanted)))
     for key in wanted.companions:
@@ -171,16 +223,18 @@ def choose(wanted: Wanted, there: Available, built_for: Sequence[str]) -> tuple[
         required = [*recipe["user"], *recipe[wanted.flavor]]
         common = [v for v in there.get(required[0], []) if _upstream(v) == wanted.version]
         common = [v for v in common if all(v in there.get(name, ()) for name in required)]
-        modules, kernels = _modules(recipe, wanted), () if "signed" in recipe else wanted.kernels
-        missing = [name for name in modules if name not in there] if common else []
+        modules = {name: _built(name, end, wanted, there) for name, end in _modules(recipe, wanted).items()}
+        kernels = () if "signed" in recipe else wanted.kernels
+        missing = [name for name, pin in modules.items() if not pin] if common else []
         headers = [wanted.headers(k) for k in kernels if k not in built_for]
         missing += [name for name in headers if name not in there] if common else []
         if common and not missing:
-            more = [*required, *recipe.get("also", ()), *wanted.installed]
+            stay = [name for name in wanted.installed if not _excludes(recipe, name)]
+            more = [*required, *recipe.get("also", ()), *stay]
             pins = {name: f"{name}={common[0]}" for name in more if common[0] in there.get(name, ())}
-            pins |= {name: name for name in (*modules, *headers)}
+            pins |= modules | {name: name for name in (*headers, *recipe.get("beside", ())) if name in there}
             pins |= _following(recipe, wanted, there) | _companions(wanted, there)
-            pins |= {n: pin for n, pin in _fitting(wanted.installed, wanted, there).items() if n not in pins}
+            pins |= {n: pin for n, pin in _fitting(stay, wanted, there).items() if n not in pins}
             old = (*wanted.installed, *wanted.replaced, *_outdated(recipe, wanted))
             gone = [f"{name}-" for name in old if name not in pins]
             return (*pins.values(), *gone)
