@@ -5,6 +5,7 @@ driver's, which takes a quarter of an hour, and signs it as it signs any other: 
 a virtual machine boots that disk with Secure Boot. A script at its console does what a person does in MokManager.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -33,9 +34,9 @@ module_exit(end);
 MODULE_LICENSE("Dual MIT/GPL");
 MODULE_VERSION("{VERSION}");
 """
-#: DKMS reads it after the package's own dkms.conf.
-CONF = f"etc/dkms/nvidia-current-open-{VERSION}.conf"
-MAKE = f'MAKE[0]="cp {SOURCE}/* . && make -C $kernel_source_dir M=$PWD modules"\n'
+#: For /etc/dkms/NAME-VERSION.conf, which DKMS reads after the package's own dkms.conf.
+MAKE = f"MAKE[0]='cp {SOURCE}/* . && make -C $kernel_source_dir M=$PWD modules'\n"
+CONTENTS = "cd /opt; apt-get -q download nvidia-open-kernel-dkms >&2; dpkg-deb -c nvidia-open-kernel-dkms_*.deb"
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +44,14 @@ def node(module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventor
     """A machine with that driver, Debian's signed kernel, and what starts it."""
     found = Host(module_machine(DISTRO), gpuready, inventory)
     files = {f"{SOURCE[1:]}/{name}.c": MODULE for name in NAMES}
-    files |= {f"{SOURCE[1:]}/Makefile": f"obj-m := {' '.join(f'{name}.o' for name in NAMES)}\n", CONF: MAKE}
+    files |= {f"{SOURCE[1:]}/Makefile": f"obj-m := {' '.join(f'{name}.o' for name in NAMES)}\n"}
     for path, text in {**disk.INITRAMFS, **files}.items():
         (found.root / path).parent.mkdir(parents=True, exist_ok=True)
         (found.root / path).write_text(text, "utf-8")
     kept = "-o Dpkg::Options::=--force-confold"
     found.install(f"{kept} linux-image-amd64 linux-headers-amd64 initramfs-tools zstd {uefi.PACKAGES}")
+    (conf,) = re.findall(r"/usr/src/(\S+)/dkms\.conf", found.sh(CONTENTS))
+    (found.root / f"etc/dkms/{conf}.conf").write_text(MAKE, "utf-8")
     wanted = asked(found, **WANTED).only("driver")
     found.gpuready("apply", "--yes", "--only", "driver", inventory=wanted.where(), timeout=3600, code=0)
     return found
@@ -108,7 +111,7 @@ def test_an_apply_queues_the_key_once_and_a_remove_takes_it_back(booted: Booted)
         waits = booted.run("apply", "--yes", code=7, **SIGN)
         assert "Enroll MOK" in waits.component("driver")["pending_reason"]
         assert booted.vm.sh("mokutil --list-new").count("SHA1 Fingerprint") == 1
-    assert PASSWORD not in booted.vm.sh("grep -rls Enrol4567 /var/lib/gpuready /var/log /run || true")
+    assert booted.vm.sh(f"grep -rls {PASSWORD} /var/lib/gpuready /var/log /run/gpuready* || true") == ""
     booted.run("remove", "--yes", code=0, **SIGN)
     assert "SHA1 Fingerprint" not in booted.vm.run("mokutil --list-new", check=False).stdout
     booted.run("apply", "--yes", code=7, **SIGN)

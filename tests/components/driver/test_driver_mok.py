@@ -1,5 +1,6 @@
 """DKMS's key and Secure Boot: which certificate it is, whether it is enrolled, and how it is queued and taken back."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuready.base import resources
-from gpuready.base.errors import SpecError
+from gpuready.base.errors import SpecErrors
 from gpuready.base.step import Reply
 from gpuready.components.driver import install
 from gpuready.components.driver.component import Driver, EnrolMok, RevokeMok
@@ -16,13 +17,16 @@ from gpuready.components.driver.state import Module
 from gpuready.contract.compare import compare
 from gpuready.contract.component import Change, Disruption, NotComparable
 from gpuready.contract.removal import Removal
+from gpuready.inventory import secrets
+from gpuready.inventory.hosts import load
 from gpuready.model.state import NodeState
+from tests.command import write_hosts
 from tests.components.driver.test_driver_recipes import H200, bare
 from tests.components.driver.test_driver_recipes import install as spec_of
-from tests.components.driver.test_driver_verdicts import NEXT, NOW, SET, node
+from tests.components.driver.test_driver_verdicts import NEXT, NOW, SET
 from tests.gpu.test_boots import read
-from tests.inventory.write import load_text
 from tests.lab import scale
+from tests.verdicts import root_files
 
 MOK = "/var/lib/dkms/mok.pub"
 SIGN = {"sign": "mok", "mok_password": "env:GPUREADY_MOK"}
@@ -44,9 +48,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def on(root: Path, script: str) -> subprocess.CompletedProcess[str]:
     """A script with this directory in place of the node's root."""
     moved = re.sub(r"(?<![\w.$}/])/(sys/firmware|etc/dkms|etc/os-release|var/lib|lib/modules)", rf"{root}/\1", script)
-    return subprocess.run(
-        ["dash"], input=moved, capture_output=True, text=True, check=False, timeout=scale.seconds(30)
-    )
+    return subprocess.run(["dash"], input=moved, capture_output=True, text=True, check=False, timeout=scale.seconds(30))
 
 
 def variable(root: Path, name: str, *certificates: bytes) -> None:
@@ -65,8 +67,14 @@ def part(root: Path, call: str) -> str:
         ({}, "{0}/var/lib/dkms/mok.pub"),
         ({"os-release": "ID=ubuntu\n"}, "{0}/var/lib/shim-signed/mok/MOK.der"),
         ({"dkms/framework.conf": "# mok_certificate=/a\n"}, "{0}/var/lib/dkms/mok.pub"),
-        ({"dkms/framework.conf": 'mok_certificate="/my keys/a.der" # ours\n', "os-release": "ID=ubuntu\n"}, "/my keys/a.der"),
-        ({"dkms/framework.conf": "mok_certificate=/a\n", "dkms/framework.conf.d/x.conf": " mok_certificate='/b'\n"}, "/b"),
+        (
+            {"dkms/framework.conf": 'mok_certificate="/my keys/a.der" # ours\n', "os-release": "ID=ubuntu\n"},
+            "/my keys/a.der",
+        ),
+        (
+            {"dkms/framework.conf": "mok_certificate=/a\n", "dkms/framework.conf.d/x.conf": " mok_certificate='/b'\n"},
+            "/b",
+        ),
     ],
 )
 def test_which_certificate_dkms_signs_with(files: dict[str, str], path: str, tmp_path: Path) -> None:
@@ -124,7 +132,7 @@ def asked(root: Path, script: str, signer: str = "DKMS module signing key") -> s
     (place / "modules.dep").write_text("updates/dkms/nvidia.ko:\n")
     new = root / f"sys/firmware/efi/efivars/MokNew-{SHIM}"
     around = MOKUTIL.format(root=root, new=new, signer=signer, filler="L" * 44)
-    head, marker, rest = script.partition("PASSWORD=" if "PASSWORD=" in script else "RECORD=")
+    head, marker, rest = script.partition("\nPASSWORD=" if "\nPASSWORD=" in script else "\nRECORD=")
     return on(root, head + around + marker + rest)
 
 
@@ -204,7 +212,7 @@ def built(state: str, **fields: object) -> NodeState:
 )
 def test_where_the_key_must_be_enrolled(state: NodeState, wanted: bool) -> None:
     assert (install.MOK in install.expected(spec_of("550.163.01", flavor="open", **SIGN), state)) is wanted
-    assert install.MOK not in install.expected(spec_of("550.163.01", flavor="open"), built("enrolled"))
+    assert install.MOK not in install.expected(spec_of("550.163.01", flavor="open"), bare(H200))
 
 
 def test_without_secure_boot_no_key_can_be_enrolled() -> None:
@@ -213,6 +221,7 @@ def test_without_secure_boot_no_key_can_be_enrolled() -> None:
 
 
 def test_a_queued_key_waits_and_nothing_else_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(secrets, "_resolved", {})
     monkeypatch.setenv("GPUREADY_MOK", PASSWORD)
     diff = (Change(install.MOK, "queued", "enrolled"), Change(install.RUNNING, None, "550.163.01"))
     spec, state = spec_of("550.163.01", flavor="open", **SIGN), built("queued")
@@ -225,7 +234,7 @@ def test_a_queued_key_waits_and_nothing_else_is_done(monkeypatch: pytest.MonkeyP
 
 def test_remove_takes_back_only_what_gpuready_queued() -> None:
     spec = spec_of("550.163.01", flavor="open", **SIGN)
-    ours = {"files": {**node().files, install.QUEUED: _file(f"{MOK}\n")}}
+    ours = {"files": root_files({install.QUEUED: f"{MOK}\n"})}
     found = compare(Removal(Driver()), spec, built("queued", **ours))
     assert {c.key: (c.actual, c.expected) for c in found.diff} == {install.MOK: ("queued", "not enrolled")}
     assert next(Driver().restore(found.diff, spec, built("queued", **ours))).args == RevokeMok(install.QUEUED)
@@ -247,7 +256,8 @@ def test_remove_takes_back_only_what_gpuready_queued() -> None:
 def test_what_the_spec_refuses(
     driver: dict[str, str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(secrets, "_resolved", {})
     monkeypatch.setenv("GPUREADY_MOK", "y|z")
-    with pytest.raises(SpecError) as caught:
-        load_text(tmp_path, {"driver": driver})
+    with pytest.raises(SpecErrors) as caught:
+        load([write_hosts(tmp_path, json.dumps({"all": {"hosts": {"a": {"gpuready": {"driver": driver}}}}}))])
     assert says in str(caught.value) and "y|z" not in str(caught.value)

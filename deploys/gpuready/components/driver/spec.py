@@ -56,7 +56,7 @@ class Driver(Section):
         if (self.sign is None) != (self.mok_password is None):
             missing = "sign" if self.sign is None else "mok_password"
             at = {"at": "sign", "allowed": "sign: mok together with mok_password"}
-            raise PydanticCustomError("mok", f"driver.{missing} is missing", at)
+            raise PydanticCustomError("version", f"driver.{missing} is missing", at)
         settings = {"version": self.version, "flavor": self.flavor, "fabric_manager": self.fabric_manager}
         settings["sign"] = self.sign
         for name, value in settings.items() if self.policy != "install" else ():
