@@ -35,7 +35,12 @@ MODULE_LICENSE("Dual MIT/GPL");
 MODULE_VERSION("{VERSION}");
 """
 #: For /etc/dkms/NAME-VERSION.conf, which DKMS reads after the package's own dkms.conf.
-MAKE = f"MAKE[0]='cp {SOURCE}/* . && make -C $kernel_source_dir M=$PWD modules'\n"
+MAKE = f'MAKE[0]="cp {SOURCE}/* . && make KERNEL=$kernel_source_dir"\n'
+MAKEFILE = f"""
+obj-m := {" ".join(f"{name}.o" for name in NAMES)}
+default:
+\t$(MAKE) -C $(KERNEL) M=$(CURDIR) modules
+"""
 CONTENTS = "cd /opt; apt-get -q download nvidia-open-kernel-dkms >&2; dpkg-deb -c nvidia-open-kernel-dkms_*.deb"
 
 
@@ -44,13 +49,14 @@ def node(module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventor
     """A machine with that driver, Debian's signed kernel, and what starts it."""
     found = Host(module_machine(DISTRO), gpuready, inventory)
     files = {f"{SOURCE[1:]}/{name}.c": MODULE for name in NAMES}
-    files |= {f"{SOURCE[1:]}/Makefile": f"obj-m := {' '.join(f'{name}.o' for name in NAMES)}\n"}
+    files |= {f"{SOURCE[1:]}/Makefile": MAKEFILE}
     for path, text in {**disk.INITRAMFS, **files}.items():
         (found.root / path).parent.mkdir(parents=True, exist_ok=True)
         (found.root / path).write_text(text, "utf-8")
     kept = "-o Dpkg::Options::=--force-confold"
     found.install(f"{kept} linux-image-amd64 linux-headers-amd64 initramfs-tools zstd {uefi.PACKAGES}")
     (conf,) = re.findall(r"/usr/src/(\S+)/dkms\.conf", found.sh(CONTENTS))
+    (found.root / "etc/dkms").mkdir(exist_ok=True)
     (found.root / f"etc/dkms/{conf}.conf").write_text(MAKE, "utf-8")
     wanted = asked(found, **WANTED).only("driver")
     found.gpuready("apply", "--yes", "--only", "driver", inventory=wanted.where(), timeout=3600, code=0)
