@@ -36,11 +36,12 @@ MODULE_VERSION("{VERSION}");
 """
 #: For /etc/dkms/NAME-VERSION.conf, which DKMS reads after the package's own dkms.conf.
 MAKE = f'MAKE[0]="cp {SOURCE}/* . && make KERNEL=$kernel_source_dir"\n'
-MAKEFILE = f"""
-obj-m := {" ".join(f"{name}.o" for name in NAMES)}
-default:
-\t$(MAKE) -C $(KERNEL) M=$(CURDIR) modules
-"""
+#: Kbuild takes the place of the driver's own file, which the kernel reads before a Makefile.
+BUILD = {
+    "Makefile": "default:\n\t$(MAKE) -C $(KERNEL) M=$(CURDIR) modules\n",
+    "Kbuild": f"obj-m := {' '.join(f'{name}.o' for name in NAMES)}\n",
+    **{f"{name}.c": MODULE for name in NAMES},
+}
 CONTENTS = "cd /opt; apt-get -q download nvidia-open-kernel-dkms >&2; dpkg-deb -c nvidia-open-kernel-dkms_*.deb"
 
 
@@ -48,8 +49,7 @@ CONTENTS = "cd /opt; apt-get -q download nvidia-open-kernel-dkms >&2; dpkg-deb -
 def node(module_machine: MachineFactory, gpuready: Gpuready, inventory: Inventories) -> Host:
     """A machine with that driver, Debian's signed kernel, and what starts it."""
     found = Host(module_machine(DISTRO), gpuready, inventory)
-    files = {f"{SOURCE[1:]}/{name}.c": MODULE for name in NAMES}
-    files |= {f"{SOURCE[1:]}/Makefile": MAKEFILE}
+    files = {f"{SOURCE[1:]}/{name}": text for name, text in BUILD.items()}
     for path, text in {**disk.INITRAMFS, **files}.items():
         (found.root / path).parent.mkdir(parents=True, exist_ok=True)
         (found.root / path).write_text(text, "utf-8")
