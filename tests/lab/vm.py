@@ -89,7 +89,8 @@ class VM(Node):
             *("-chardev", serial, "-serial", "chardev:console", "-device", "virtio-rng-pci"),
             # Nothing need wait for the host's disk: this one does not outlive the VM.
             *("-drive", f"if=none,id=disk,format=qcow2,cache=unsafe,file={self.disk}"),
-            *("-device", "virtio-blk-pci,drive=disk"),
+            # UEFI looks only at the disks that QEMU says to boot from; GRUB finds no other.
+            *("-device", "virtio-blk-pci,drive=disk,bootindex=1"),
             *("-drive", f"if=none,id=identity,format=raw,read-only=on,file={self._identity}"),
             *("-device", "virtio-blk-pci,drive=identity"),
             *("-netdev", f"tap,id=lan,ifname={network.link(self.record.index)},script=no,downscript=no"),
