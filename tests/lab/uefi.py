@@ -90,3 +90,13 @@ class Console:
         for key in keys:
             self._socket.sendall(key.encode())
             time.sleep(1)
+
+    def choose(self, words: str) -> None:
+        """Choose the second line of MokManager's menu, which has these words.
+
+        A menu reaches the serial line wholly only when the next key is pressed, so there is nothing to wait for before.
+        """
+        time.sleep(scale.seconds(4))
+        self.type(DOWN)
+        self.expect(words)
+        self.type(ENTER)

@@ -6,12 +6,13 @@ a virtual machine boots that disk with Secure Boot. A script at its console does
 """
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 
-from tests.lab import VM, Lab, disk, uefi
+from tests.lab import VM, Lab, disk, scale, uefi
 from tests.lab.fixtures import MachineFactory
 from tests.system.driver_node import COMES_LATER, asked, summary
 from tests.system.faults import problem
@@ -133,16 +134,13 @@ def test_after_the_console_the_module_loads(booted: Booted) -> None:
         vm.run("systemctl reboot", check=False)
         person.expect("Press any key to perform MOK management")
         person.type(uefi.ENTER)
-        person.expect("Enroll MOK")
-        person.type(uefi.DOWN, uefi.ENTER)  # below "Continue boot"
-        person.expect("View key 0")
-        person.type(uefi.DOWN, uefi.ENTER)  # Continue
-        person.expect("Enroll the key(s)?")
-        person.type(uefi.DOWN, uefi.ENTER)  # below "No"
+        person.choose("Enroll MOK")  # below "Continue boot"
+        person.choose("Continue")  # below "View key 0"
+        person.choose("Yes")
         person.expect("Password:")
         person.type(*PASSWORD, uefi.ENTER)
-        person.expect("Reboot")
-        person.type(uefi.ENTER)
+        time.sleep(scale.seconds(4))
+        person.type(uefi.ENTER)  # Reboot
         vm.await_boot(before)
     assert "is already enrolled" in vm.run("mokutil --test-key /var/lib/dkms/mok.pub", check=False).stdout
     assert "No such device" in booted.modprobe()
