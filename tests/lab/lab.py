@@ -27,6 +27,7 @@ from tests.lab import (
     repository,
     rpm,
     seed,
+    uefi,
 )
 from tests.lab.host import LabError, run_root
 from tests.lab.machine import Machine
@@ -178,14 +179,18 @@ class Lab:
                 self._remove(made)
 
     @contextmanager
-    def vm_of(self, machine: Machine) -> Iterator[VM]:
+    def vm_of(self, machine: Machine, secure_boot: bool = False) -> Iterator[VM]:
         """A virtual machine, up, with what is on the disk of a machine, which is off; it is gone when the block ends.
 
-        The machine has a kernel already; the disk gets all else that a virtual machine needs.
+        The machine has a kernel already; the disk gets all else that a virtual machine needs. With Secure Boot, the
+        machine also has the packages of tests/lab/uefi.py.
         """
         lock = cache.locked(run_root() / "vm.lock")
         with lock, tempfile.TemporaryDirectory(prefix="disk-", dir=run_root()) as disks:
             disk.fill(Path(disks), machine.layers, self._seed(machine.distro), node.resolv_conf(), with_kernel=False)
+            if secure_boot:
+                host.ensure_packages(uefi.HOST_PACKAGES)
+                uefi.fill(Path(disks) / "boot", machine.root)
             made = self.create_vm(_fresh_name(), machine.distro, os.getpid(), disks=disks)
             try:
                 made.start()

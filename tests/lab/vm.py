@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.lab import access, disk, network, node, qemu, scale
+from tests.lab import access, disk, network, node, qemu, scale, uefi
 from tests.lab.host import LabError, sh
 from tests.lab.node import Node, Record
 from tests.lab.processes import wait_gone
@@ -32,6 +32,8 @@ class VM(Node):
 
     def create(self) -> None:
         disk.overlay(Path(self.record.image) / "disk.raw", self.disk)
+        if self._boot.is_dir():
+            uefi.variables(self._variables)
         with tempfile.TemporaryDirectory(prefix="identity-", dir=self.home) as scratch:
             tree = Path(scratch)
             for place in ("etc/ssh", *(place for place, _ in access.USERS.values())):
@@ -52,6 +54,19 @@ class VM(Node):
         return self.home / "disk.qcow2"
 
     @property
+    def _boot(self) -> Path:
+        """The boot partition of a VM with UEFI."""
+        return Path(self.record.image) / "boot"
+
+    @property
+    def _variables(self) -> Path:
+        return self.home / "variables.fd"
+
+    @property
+    def _serial(self) -> Path:
+        return self.home / "serial"
+
+    @property
     def _identity(self) -> Path:
         return self.home / "identity.tar"
 
@@ -69,18 +84,20 @@ class VM(Node):
         self.wait(docker)
 
     def _devices(self) -> list[str]:
-        serial = f"file,id=console,path={self._log},append=on"
+        serial = f"socket,id=console,path={self._serial},server=on,wait=off,logfile={self._log},logappend=on"
         return [
             *("-chardev", serial, "-serial", "chardev:console", "-device", "virtio-rng-pci"),
             # Nothing need wait for the host's disk: this one does not outlive the VM.
             *("-drive", f"if=none,id=disk,format=qcow2,cache=unsafe,file={self.disk}"),
-            *("-device", "virtio-blk-pci,drive=disk"),
+            # UEFI looks only at the disks that QEMU says to boot from; GRUB finds no other.
+            *("-device", "virtio-blk-pci,drive=disk,bootindex=1"),
             *("-drive", f"if=none,id=identity,format=raw,read-only=on,file={self._identity}"),
             *("-device", "virtio-blk-pci,drive=identity"),
             *("-netdev", f"tap,id=lan,ifname={network.link(self.record.index)},script=no,downscript=no"),
             *("-device", f"virtio-net-pci,netdev=lan,romfile=,mac={network.mac(self.record.index, 0)}"),
             *("-netdev", f"tap,id=wire,ifname={network.plug(self.record.index)},script=no,downscript=no"),
             *("-device", f"virtio-net-pci,netdev=wire,romfile=,mac={network.mac(self.record.index, 1)}"),
+            *(uefi.devices(self._boot, self._variables) if self._boot.is_dir() else ()),
         ]
 
     def running(self) -> bool:
@@ -123,6 +140,10 @@ class VM(Node):
         self.kill()
         network.detach(self.name, self.record.index)
         self._remove()
+
+    def at_console(self) -> uefi.Console:
+        """A person at its serial console."""
+        return uefi.Console(self._serial)
 
     # -- ways in ------------------------------------------------------------------------------------------------
 

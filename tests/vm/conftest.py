@@ -18,7 +18,16 @@ from tests.system.warm import Warm
 __all__ = ["inventory", "lab", "machine", "module_machine", "vm_lab"]
 
 #: What each leaves suits the next: no ib_core yet, then one in mode exclusive; at the end they are rebooted.
-_ORDER = ("test_attach", "test_nvidia_module", "test_nccl", "test_exporter", "test_fabric", "test_vm", "test_rdma")
+_ORDER = (
+    "test_attach",
+    "test_nvidia_module",
+    "test_secure_boot",
+    "test_nccl",
+    "test_exporter",
+    "test_fabric",
+    "test_vm",
+    "test_rdma",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -82,6 +82,8 @@ def node(*modules: Module, of: dict[str, Package] | Unknown = SET, gpu: bool = T
 BOTH = (module(NOW), module(NEXT))
 ABSENT = node(*BOTH, driver=Driver())
 SIGNED = (module(NOW, signer=KEY), module(NEXT, signer=KEY))
+KEYED = (module(NOW), module(NEXT, signer=KEY).model_copy(update={"key": "3e41"}))
+MOK = {"secure_boot": True, "mok": "/var/lib/dkms/mok.pub", "mok_serial": "3e41"}
 IMAGE = f"/boot/initrd.img-{NEXT}"
 OLD = {"older_initramfs": (f"/boot/initrd.img-{NOW}", IMAGE)}
 HOLD = {"driver": {"policy": "hold"}}
@@ -193,6 +195,13 @@ VERDICTS: list[Row] = [
     fails("driver.secureboot", "is not signed", node(*BOTH, lockdown="integrity")),
     passes("driver.secureboot", f"signed by {KEY}", node(*SIGNED, secure_boot=True)),
     passes("driver.secureboot", "no module yet", node(module(NOW), secure_boot=True)),
+    fails(
+        "driver.secureboot",
+        "DKMS's key, which signed it, is not enrolled",
+        node(*KEYED, **MOK, mok_state="not enrolled"),
+    ),
+    fails("driver.secureboot", "is queued for enrolment", node(*KEYED, **MOK, mok_state="queued", driver=Driver())),
+    passes("driver.secureboot", f"signed by {KEY}", node(*KEYED, **MOK, mok_state="enrolled", driver=Driver())),
     warns("driver.secureboot", "signed by new key", node(SIGNED[0], module(NEXT, signer="new key"), secure_boot=True)),
     # driver.initramfs
     skips("driver.initramfs", "no initramfs of the next kernel is older", node(*BOTH)),

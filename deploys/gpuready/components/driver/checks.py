@@ -293,6 +293,13 @@ def _secure_boot(spec: NodeSpec, state: NodeState) -> Verdict:
     if unsigned := [module.kernel for module in found if not module.signer]:
         return fail(f"Secure Boot is on, and the nvidia module of {', '.join(unsigned)} is not signed")
     running = boots.module(state.kernel)
+    accepted = running.key if running and state.driver.loaded else ""
+    mine = [m.kernel for m in found if boots.signed_by_dkms(m) and m.key != accepted]
+    if mine and boots.mok_state != "enrolled":
+        said = f"Secure Boot refuses the nvidia module of {', '.join(mine)}: DKMS's key, which signed it, is"
+        if boots.mok_state == "queued":
+            return fail(f"{said} queued for enrolment, which a person completes at the console", next_boot.ENROL)
+        return fail(f"{said} not enrolled", evidence=boots.mok)
     trusted = running.signer if running and state.driver.loaded else ""
     if other := [module for module in found if trusted and module.signer != trusted]:
         return warn(
@@ -461,8 +468,8 @@ CHECKS = (
         "With Secure Boot, the kernel loads only signed modules ('Key was rejected by service'). A module that DKMS "
         "built needs the signature of a key that was enrolled at the machine's console.",
         "mokutil --sb-state; modinfo -F signer nvidia; mokutil --list-enrolled",
-        "install signed modules (Ubuntu: linux-modules-nvidia-*; RHEL: kmod-nvidia-open-*), or have DKMS sign them and "
-        "enrol its key: mokutil --import, and confirm it at the console in the next boot; or turn Secure Boot off",
+        "install signed modules (Ubuntu: linux-modules-nvidia-*; RHEL: kmod-nvidia-open-*); or set driver: {sign: mok}, "
+        "with which DKMS signs them and you enrol its key at the console in the next boot; or turn Secure Boot off",
         _secure_boot,
     ),
     Check(

@@ -23,6 +23,7 @@ from gpuready.contract.component import Applies, Change, Disruption, NotComparab
 from gpuready.contract.package_manager import manager
 from gpuready.contract.removal import WholeFiles
 from gpuready.cuda import tables
+from gpuready.inventory.secrets import resolve
 from gpuready.model.spec import NodeSpec
 from gpuready.model.state import NodeState, Package
 
@@ -82,7 +83,9 @@ class Driver(WholeFiles):
         held: dict[str, Value] = {
             f"driver.{row[0]}.held": row[1:] == ["hold"] for row in rows if row and row[0] in state.installed
         }
-        return {**held, **super().original(spec, state)}
+        queued = state.text(install.QUEUED) and state.boots.mok_state == "queued"
+        mok: dict[str, Value] = {install.MOK: "not enrolled"} if queued else {}
+        return {**held, **mok, **super().original(spec, state)}
 
     def touched(self, state: NodeState) -> tuple[str, ...]:
         return FILES
@@ -104,6 +107,11 @@ class Driver(WholeFiles):
             said.append(f"only apply checks whether the repositories have {spec.driver.version}")
         if {"driver.version", "driver.module"} & keys and (modules := install.note(spec, state)):
             said.append(modules)
+        if install.MOK in keys:
+            said.append(
+                "after the module is built, gpuready queues DKMS's key for enrolment; the module loads only after a "
+                "reboot with a person at the machine's console"
+            )
         if install.RUNNING in keys and (why := install.cannot_reload(state)):
             said.append(f"the new module needs a reboot: {why}")
         elif install.RUNNING in keys and state.driver.loaded:
@@ -113,6 +121,9 @@ class Driver(WholeFiles):
         return tuple(said)
 
     def notes_on_removal(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
+        if state.text(install.QUEUED) and state.boots.mok_state == "enrolled":
+            delete = f"mokutil --delete {state.boots.mok}, then the machine's console in the next boot"
+            return ("the driver itself stays as it is", f"DKMS's key stays enrolled; to delete it: {delete}")
         return ("the driver itself stays as it is",)
 
     def remarks(self, spec: NodeSpec, state: NodeState) -> tuple[str, ...]:
@@ -127,21 +138,35 @@ class Driver(WholeFiles):
         if install.HEAVY & wanted:
             members = yield from _install(spec, state)
             yield _hold(state, [_unattended(state, members)] if _KEPT_OUT in wanted else [], members)
-        elif wanted - {install.RUNNING}:
+        elif wanted - {install.RUNNING, install.MOK}:
             puts = [_unattended(state, packages.members(state.installed))] if _KEPT_OUT in wanted else []
             members = packages.members(state.installed)
             pin = install.pin(spec, state, members) if {"driver.pin", "driver.stream"} & wanted else None
             yield _hold(state, [*puts, pin] if pin else puts, _held(diff))
+        if install.MOK in wanted or (spec.driver.sign and state.boots.enrols and install.HEAVY & wanted):
+            yield from _enrol(spec, state)
         if install.RUNNING in wanted and not install.cannot_reload(state):
             fabric_manager = install.wanted(spec, state).fabric_manager
             script = Load(spec.driver.version or "", ignored_containers.words(spec), fabric_manager)
             yield Step("driver-load", script, timeout=600, summary="load the module", fixes=_FITS)
 
     def restore(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
+        if any(change.key == install.MOK for change in diff):
+            yield Step("driver-mok", RevokeMok(install.QUEUED), summary="take back the queued enrolment of DKMS's key")
         held, files = _held(diff), ledger.to_restore(diff, state)
         hold, unhold = (_named((name for name in held if held[name] is on), state) for on in (True, False))
         script = Hold(hold, unhold, (), files, manager(state).dnf)
         yield Step("driver-hold", script, timeout=300, summary="restore the package holds")
+
+
+def _enrol(spec: NodeSpec, state: NodeState) -> Steps:
+    """Yield the step that queues the enrolment of DKMS's key, and then again: it waits, as the key is queued."""
+    kernels = install.wanted(spec, state).kernels
+    script = EnrolMok(kernels, resolve(spec.driver.mok_password or "").reveal(), install.QUEUED)
+    summary = "queue the enrolment of DKMS's key"
+    # A unit's script stays on the node for a week, and the password is a secret: so no unit.
+    for _ in range(2):
+        yield Step("driver-mok", script, timeout=120, survives=False, alters=True, summary=summary)
 
 
 _FITS = (("the module of driver", "set driver.version or driver.flavor to one that drives this GPU, then run again"),)
@@ -157,6 +182,23 @@ class Load(Script, template="driver/load"):
     work: tuple[str, ...]
     fabric_manager: bool = False
     stuck: str = install.STUCK
+
+
+class EnrolMok(Script, template="driver/mok-enrol"):
+    """Queue the enrolment of DKMS's key, unless it did not sign the modules of ``kernels``. ``password``: a secret.
+
+    ``record``: the path of a file that names the queued certificate.
+    """
+
+    kernels: tuple[str, ...]
+    password: str
+    record: str
+
+
+class RevokeMok(Script, template="driver/mok-revoke"):
+    """Take back the queued enrolment of the certificate that ``record`` names."""
+
+    record: str
 
 
 class ListAvailable(Script, template="driver/available"):

@@ -38,6 +38,9 @@ FILES = (PIN, STREAM, NOUVEAU, UMAD)
 #: Holds the boot_id of the boot in which the module could not be reloaded.
 STUCK = "/var/lib/gpuready/driver.reload"
 RUNNING = "driver.running"
+#: Names the certificate that gpuready queued for enrolment.
+QUEUED = "/var/lib/gpuready/driver.mok"
+MOK = "driver.mok"
 #: The keys that an installation of packages closes.
 HEAVY = frozenset(
     {"driver.version", "driver.module", "driver.nouveau"}
@@ -85,6 +88,8 @@ def expected(spec: NodeSpec, state: NodeState) -> dict[str, Value]:
         want |= {"driver.nvlsm": "installed", "driver.ib_umad": "loaded at boot"}
     elif place == "rack":
         want["driver.imex"] = version
+    if spec.driver.sign and _must_enrol(state):
+        want[MOK] = "enrolled"
     if state.driver.pci_gpus and not state.image:
         want[RUNNING] = version
     return want
@@ -105,6 +110,7 @@ def actual(state: NodeState) -> dict[str, Value]:
         "driver.nvlsm": "installed" if _has_nvlsm(state) else None,
         "driver.ib_umad": "loaded at boot" if _loads_umad(state) else None,
         "driver.imex": _version_of(members, r"nvidia-imex"),
+        MOK: state.boots.mok_state or None,
         RUNNING: state.driver.loaded or None,
     }
 
@@ -143,7 +149,7 @@ def wanted(spec: NodeSpec, state: NodeState) -> Wanted:
             sorted({driver_packages.plain(n) for n in state.installed if n.startswith("linux-modules-nvidia-")})
         ),
         release=state.os.version_id,
-        signed=_signed_only(state),
+        signed=_signed_only(state) and not spec.driver.sign,
         fabric_manager=_wants_fabric_manager(spec, state),
         nvlsm=_nvlink5(spec, state) == "baseboard" and not _has_nvlsm(state),
         imex=_nvlink5(spec, state) == "rack",
@@ -269,6 +275,14 @@ def _signed_only(state: NodeState) -> bool:
     return state.boots.signed_only and not (state.driver.loaded and running and running.signer and built_here)
 
 
+def _must_enrol(state: NodeState) -> bool:
+    """Tell whether DKMS's key must be enrolled: it signed the module, or it will. Ubuntu also has signed modules."""
+    if not state.boots.enrols:
+        return False
+    found = [module for kernel in _kernels(state) if (module := state.boots.module(kernel))]
+    return any(map(state.boots.signed_by_dkms, found)) if found else state.os.id != "ubuntu"
+
+
 def _refuse(spec: NodeSpec, state: NodeState, flavor: str) -> None:
     """Raise :class:`NotComparable` if another driver, the GPUs or Secure Boot rule this installation out."""
     refuse_to_install(state, "driver.policy")
@@ -296,10 +310,17 @@ def _refuse(spec: NodeSpec, state: NodeState, flavor: str) -> None:
             f"/lib/modules has no directory for the running kernel {state.kernel}, nor for one in /boot: install the "
             "kernel's packages and headers first"
         )
-    if _signed_only(state) and state.os.id != "ubuntu" and not recipes.precompiled(wanted(spec, state)):
+    if not _signed_only(state):
+        return
+    if not spec.driver.sign and state.os.id != "ubuntu" and not recipes.precompiled(wanted(spec, state)):
         raise NotComparable(
-            "Secure Boot is on and would refuse a module that is built here: install the driver by hand and enrol "
-            "DKMS's key (mokutil --import, then the console), or turn Secure Boot off; nothing was installed"
+            "Secure Boot is on and would refuse a module that is built here: set driver: {sign: mok} and enrol DKMS's "
+            "key at the machine's console, or turn Secure Boot off; nothing was installed"
+        )
+    if spec.driver.sign and not state.boots.enrols:
+        raise NotComparable(
+            "driver.sign is mok, but the kernel loads only signed modules without Secure Boot (lockdown or "
+            "module.sig_enforce), so no key can be enrolled; nothing was installed"
         )
 
 

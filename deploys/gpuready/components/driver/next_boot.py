@@ -8,6 +8,11 @@ import re
 
 from gpuready.model.state import NodeState
 
+#: What a person does in MokManager, which shim starts if a key is queued. It drops the queue when it ends.
+ENROL = (
+    "reboot with a person at the machine's console: press a key within 10 seconds, then Enroll MOK, Continue, Yes, the "
+    "password, Reboot; without that, the key must be queued again"
+)
 _LINUX = re.compile(r"linux(?:16|efi)?\s+\S*/vmlinuz-(\S+)")
 _CHOSEN = re.compile(r"(?:saved|next)_entry=(.+)")
 #: `set default=` with an entry other than the first, and not a variable.

@@ -245,7 +245,8 @@ def choose(wanted: Wanted, there: Available, built_for: Sequence[str]) -> tuple[
     raise ConvergeError(
         f"driver {wanted.version} ({wanted.flavor}) is not available: {signed}{'; '.join(why) or 'no recipe for it'}; "
         f"the repositories have {', '.join(has) or 'no driver'}; nothing was changed",
-        remedy="add the repository that has it (non-free, restricted, NVIDIA's), or choose another version",
+        remedy="add the repository that has it (non-free, restricted, NVIDIA's), or choose another version"
+        + (", or set driver: {sign: mok}" if wanted.signed else ""),
     )
 
 

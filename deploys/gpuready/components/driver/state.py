@@ -11,12 +11,16 @@ from gpuready.base.facts import Facts
 
 
 class Module(Facts):
-    """The driver's main module in /lib/modules for one kernel. ``signer`` is empty for an unsigned module."""
+    """The driver's main module in /lib/modules for one kernel.
+
+    ``signer`` is empty for an unsigned module. ``key``: the serial number of the signer's certificate, hexadecimal.
+    """
 
     kernel: str
     path: str
     version: str = ""
     signer: str = ""
+    key: str = ""
     open: bool = False
 
 
@@ -28,7 +32,8 @@ class Boots(Facts):
     boots. ``older_initramfs``: images that are older than the nvidia module on disk. ``dkms``: NAME/VERSION of its
     sources. ``dkms_failed``: first line and first error of the log of a failed build. ``modules_unknown``: why
     ``modules`` could not be read. ``secure_boot``: as UEFI reports it, None without UEFI. ``shim_insecure``: shim
-    validates nothing.
+    validates nothing. ``mok``: the certificate with which DKMS signs modules, ``mok_serial`` its serial number, and
+    ``mok_state`` whether it is enrolled, queued or not enrolled.
     """
 
     kernels: tuple[str, ...] = ()
@@ -45,12 +50,23 @@ class Boots(Facts):
     shim_insecure: bool = False
     lockdown: str = ""
     sig_enforce: bool = False
+    mok: str = ""
+    mok_serial: str = ""
+    mok_state: str = ""
 
     @property
     def signed_only(self) -> bool:
         """Whether the kernel loads only signed modules: because of Secure Boot, lockdown or its own setting."""
-        secure_boot = bool(self.secure_boot) and not self.shim_insecure
-        return secure_boot or self.lockdown in ("integrity", "confidentiality") or self.sig_enforce
+        return self.enrols or self.lockdown in ("integrity", "confidentiality") or self.sig_enforce
+
+    @property
+    def enrols(self) -> bool:
+        """Whether a key that the owner enrols (MOK) makes the kernel load what it signed."""
+        return bool(self.secure_boot) and not self.shim_insecure
+
+    def signed_by_dkms(self, module: Module) -> bool:
+        """Tell whether the key of ``mok`` signed a module. Its name does not tell: every node's is the same."""
+        return bool(module.key) and module.key == self.mok_serial
 
     def module(self, kernel: str) -> Module | None:
         """Return the kernel's nvidia module, if any. Of several, modprobe uses the one that depmod lists first."""
@@ -77,7 +93,20 @@ def boots(values: Mapping[str, list[str]], modules: str, unknown: str, grub: str
         shim_insecure=one.get("shim_insecure") == "1",
         lockdown=lockdown[1] if lockdown else "",
         sig_enforce=one.get("sig_enforce") == "Y",
+        mok=one.get("mok", ""),
+        mok_serial=_serial(one.get("mok_serial", "")),
+        mok_state=one.get("mok_state", ""),
     )
+
+
+def _serial(der: str) -> str:
+    """Return the integer at the start of ``der``, as modinfo shows a serial number: without leading zeros."""
+    tag, length, value = der[:2], der[2:4], der[4:]
+    return _hex(value[: 2 * int(length, 16)]) if tag == "02" and re.fullmatch("[0-9a-f]{2}", length) else ""
+
+
+def _hex(digits: str) -> str:
+    return digits.replace(":", "").lower().lstrip("0")
 
 
 def _values(lines: list[str], word: str) -> tuple[str, ...]:
@@ -99,6 +128,7 @@ def _modules(lines: list[str]) -> list[Module]:
             path=m["filename"],
             version=m.get("version", ""),
             signer=m.get("signer", ""),
+            key=_hex(m.get("sig_key", "")),
             open="GPL" in m.get("license", ""),
         )
         for m in found
