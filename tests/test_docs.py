@@ -380,6 +380,7 @@ def test_yaml_of_a_page_is_a_valid_inventory_or_spec(
 ) -> None:
     monkeypatch.setenv("GPUREADY_SUDO_PASSWORD", "secret")
     monkeypatch.setenv("GPUREADY_MIRROR", "Authorization: Bearer secret")
+    monkeypatch.setenv("GPUREADY_MOK", "Enrol4567")
     value = yaml.safe_load(text)
     if "all" not in value:
         spec = value.get("gpuready", value)
