@@ -468,8 +468,8 @@ CHECKS = (
         "With Secure Boot, the kernel loads only signed modules ('Key was rejected by service'). A module that DKMS "
         "built needs the signature of a key that was enrolled at the machine's console.",
         "mokutil --sb-state; modinfo -F signer nvidia; mokutil --list-enrolled",
-        "install signed modules (Ubuntu: linux-modules-nvidia-*; RHEL: kmod-nvidia-open-*); or set driver: {sign: mok}, with "
-        "which DKMS signs them and you enrol its key at the console in the next boot; or turn Secure Boot off",
+        "install signed modules (Ubuntu: linux-modules-nvidia-*; RHEL: kmod-nvidia-open-*); or driver: {sign: mok}: "
+        "then DKMS signs them and you enrol its key at the console in the next boot; or turn Secure Boot off",
         _secure_boot,
     ),
     Check(
