@@ -324,6 +324,8 @@ _XID_CAUSES = {
     120: "The GPU's own firmware (GSP) reported an error and mostly stopped. Often that is a fault of the driver or firmware "
         "release, on laptops and desktops also at suspend and resume; it can also be heat, power or a faulty GPU.",
     121: "The link between CPU and GPU (C2C) had an error, and corrected it. No data is wrong.",
+    137: "A GPU at the other end of an NVLink refused an access to its memory (its MMU does not allow it). Mostly a program is "
+        "at fault. NVIDIA's catalogue asks for no action, but a collective of the job can hang until the GPUs are reset.",
     140: "GPU memory had an error that ECC cannot correct.",
     154: "The driver changed its advice for this GPU. The line names it: reset, reboot, drain, or nothing (None).",
     **dict.fromkeys(range(144, 151), "An NVLink of this GPU had an error. Its line in dmesg says whether it was fatal."),
@@ -347,11 +349,14 @@ _XID_LIKELY = {
     61: "docs.nvidia.com/deploy/xid-errors/working-with-xid-errors.html", 62: "forums.developer.nvidia.com/t/371272",
     94: "forums.developer.nvidia.com/t/369786", 109: "NVIDIA/open-gpu-kernel-modules#1080",
     119: "NVIDIA/open-gpu-kernel-modules#1045", 120: "NVIDIA/open-gpu-kernel-modules#1284",
+    137: "forums.developer.nvidia.com/t/369786",
 }  # fmt: skip
 #: What to look at before the action of the catalogue.
 _XID_FIRST = {
     94: "nvidia-smi -q -d ECC,ROW_REMAPPER: if no count grew, look in dmesg for the program and GPU of the first Xid, and "
         "restart that program; else ",
+    137: "look in dmesg for the program and for other Xids; if the job hangs, end it; if the next job hangs, too, drain the "
+        "node and reset all GPUs; else ",
 }  # fmt: skip
 _XID_WHERE = (
     "see in dmesg which programs and GPUs have it, and since when: one program on several GPUs means that program; if it "
