@@ -85,6 +85,21 @@ def test_a_known_message_wins(text: str, exits: Exits) -> None:
     assert told.out.startswith("unknown or invalid runtime name: nvidia\n") and "does not know by name" not in told.out
 
 
+#: vllm-project/vllm#47284, without its last line
+TRACEBACK = """\
+(Worker_TP0 pid=689) ERROR 07-01 09:45:05 [multiproc_executor.py:1004]   File "/usr/local/lib/python3.12/dist-packages/\
+flashinfer/comm/trtllm_mnnvl_ar.py", line 544, in trtllm_mnnvl_fused_allreduce_add_rmsnorm
+(Worker_TP0 pid=689) ERROR 07-01 09:45:05 [multiproc_executor.py:1004]     raise ValueError("""
+
+
+def test_a_path_in_a_traceback_names_no_speaker() -> None:
+    assert titles(TRACEBACK) == ["vLLM"]
+    for path in ("flashinfer/jit/core", "sglang/srt/utils", "cupy/_core/core", "tensorrt_llm/_utils", "vllm/v1/engine"):
+        assert titles(f'[rank0]: Error:   File "/usr/lib/python3/dist-packages/{path}.py", line 5, in build') == []
+    assert titles("ValueError: flashinfer got a wrong shape") == []
+    assert titles("ERROR - flashinfer.jit: failed to build the module") == [titles("ninja: build stopped: error")[0]]
+
+
 def test_two_speakers_are_named_once_each_that_of_the_first_error_first() -> None:
     assert titles(f"all is well\n{UCX}\n{MADE}\n{UCX}\n{RAYS}") == ["UCX", "the build of a kernel module (make, DKMS)"]
     assert titles(f"{RAYS}\n{UCX}") == ["Ray", "UCX"]

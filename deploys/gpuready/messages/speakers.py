@@ -45,6 +45,8 @@ _HARMLESS = re.compile(
     | already\ (?:been\ )?registered | unrecognized\ arguments | \(NotFound\) | No\ such\ container
     """
 )
+#: A frame of a Python traceback: its path says where a call came through, not whose error it is.
+_FRAME = re.compile(r"\bFile \"[^\"]{1,300}\", line [0-9]{1,7}(?:, in \S{1,100})?")
 
 
 def find(text: str, most: int = 2) -> dict[Message, str]:
@@ -54,7 +56,7 @@ def find(text: str, most: int = 2) -> dict[Message, str]:
     """
     found: dict[Message, str] = {}
     for line in text[:MOST].split("\n"):
-        form = normal(line)
+        form = normal(_FRAME.sub("", line))
         if _ERROR.search(form) and not _HARMLESS.search(line):
             speaker = next(
                 (item for item, pattern, part in _plain() if part in form and re.search(pattern, form)), None
