@@ -169,7 +169,7 @@ def test_python_and_pytest_verify_a_machine(shared: Hosts, tmp_path: Path) -> No
     node.apply()
     shutil.copy(node.where(), tmp_path / "hosts.yaml")
     done = python("-c", program, cwd=tmp_path)
-    assert (done.returncode, done.stdout.split()) == (0, [node.name, "ok"]), done.stderr
+    assert (done.returncode, done.stdout.split()) == (0, [node.name, "good"]), done.stderr
     assert python("-m", "pytest", "-p", "gpuready.pytest", *command.argv, cwd=tmp_path).returncode == 0
     node.run(f"rm -f /etc/docker/daemon.json; {RESTART}")
     done = python("-c", program, cwd=tmp_path)
