@@ -292,15 +292,14 @@ def _secure_boot(spec: NodeSpec, state: NodeState) -> Verdict:
     found = [module for kernel in next_boot.kernels(state)[0] if (module := boots.module(kernel))]
     if unsigned := [module.kernel for module in found if not module.signer]:
         return fail(f"Secure Boot is on, and the nvidia module of {', '.join(unsigned)} is not signed")
-    running = boots.module(state.kernel)
-    accepted = running.key if running and state.driver.loaded else ""
-    mine = [m.kernel for m in found if boots.signed_by_dkms(m) and m.key != accepted]
+    accepted = boots.module(state.kernel) if state.driver.loaded else None
+    mine = [m.kernel for m in found if boots.signed_by_dkms(m) and (accepted is None or m.key != accepted.key)]
     if mine and boots.mok_state != "enrolled":
         said = f"Secure Boot refuses the nvidia module of {', '.join(mine)}: DKMS's key, which signed it, is"
         if boots.mok_state == "queued":
             return fail(f"{said} queued for enrolment, which a person completes at the console", next_boot.ENROL)
         return fail(f"{said} not enrolled", evidence=boots.mok)
-    trusted = running.signer if running and state.driver.loaded else ""
+    trusted = accepted.signer if accepted else ""
     if other := [module for module in found if trusted and module.signer != trusted]:
         return warn(
             f"the module for {other[0].kernel} is signed by {other[0].signer}, the loaded one by {trusted}",

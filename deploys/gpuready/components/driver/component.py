@@ -139,8 +139,8 @@ class Driver(WholeFiles):
             members = yield from _install(spec, state)
             yield _hold(state, [_unattended(state, members)] if _KEPT_OUT in wanted else [], members)
         elif wanted - {install.RUNNING, install.MOK}:
-            puts = [_unattended(state, packages.members(state.installed))] if _KEPT_OUT in wanted else []
             members = packages.members(state.installed)
+            puts = [_unattended(state, members)] if _KEPT_OUT in wanted else []
             pin = install.pin(spec, state, members) if {"driver.pin", "driver.stream"} & wanted else None
             yield _hold(state, [*puts, pin] if pin else puts, _held(diff))
         if install.MOK in wanted or (spec.driver.sign and state.boots.enrols and install.HEAVY & wanted):
