@@ -325,9 +325,11 @@ def test_an_inventory_with_several_errors_shows_each(tmp_path: Path) -> None:
     [
         ("nowhere.yaml", "no such inventory"),
         ("gpu1", "with a comma: -i gpu1,"),
+        ("gpu1:2222", "with a comma: -i gpu1:2222,"),
         ("@docker/x", "not supported yet"),
         ("@lcal", "did you mean @local"),
         ("hosts.py", "-i takes a file that exists$"),
+        ("hosts.yaml:22", "-i takes a file that exists$"),
         ("", "no such inventory"),
         ("a\0b", "no such inventory"),
         ("x" * 5000, "no such inventory"),

@@ -349,6 +349,7 @@ def test_only_selected_hosts_are_validated(tmp_path: Path) -> None:
         ("gpu1,", [Connection("gpu1")]),
         ("root@gpu1", [Connection("gpu1", "root")]),
         ("root@gpu1,me@10.0.0.1:2222", [Connection("gpu1", "root"), Connection("10.0.0.1", "me", 2222)]),
+        ("10.0.0.1:2222", [Connection("10.0.0.1", port=2222)]),
         ("me@[2001:db8::1]:22, 2001:db8::2", [Connection("2001:db8::1", "me", 22), Connection("2001:db8::2")]),
         ("root@n[1:2]", [Connection("n1", "root"), Connection("n2", "root")]),
         ("ops@example.org@gpu1", [Connection("gpu1", "ops@example.org")]),

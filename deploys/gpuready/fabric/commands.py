@@ -19,6 +19,9 @@ ALL_REDUCE_BYTES = 1 << 30
 ALL_REDUCES = 20
 #: Seconds that a tool may need to find its peer, in addition to its measurement.
 _CONNECT = 20
+#: When a sender sends again what nobody acknowledged: 4.096 us x 2^18 = 1.07 s. perftest's own 14 (67 ms) is too short
+#: for 128 messages on their way to a software device, which does not survive what is then sent twice; NCCL's is 20.
+_TIMEOUT = 18
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,7 @@ def commands(test: Test, server: End, client: End, seconds: int) -> tuple[Comman
 
 def _perftest(end: End) -> tuple[str, ...]:
     gid = () if end.gid_index is None else ("-x", str(end.gid_index))
-    return ("-d", end.device, "-i", str(end.port), *gid, "-F", "--report_gbits")
+    return ("-d", end.device, "-i", str(end.port), *gid, "-u", str(_TIMEOUT), "-F", "--report_gbits")
 
 
 def _nccl(test: Test, end: End, rank: int, master: End) -> Command:

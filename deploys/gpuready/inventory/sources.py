@@ -84,7 +84,8 @@ def read_source(source: str, graph: Graph, errors: list[SpecError], *, allow_exe
 
 def names_a_host(text: str) -> bool:
     """Whether it is rather the name or address of a host than of a file."""
-    is_name = is_host(text) and not text.endswith(_NAMES_OF_FILES) and not Path(text).exists()
+    name, _ = split_port(text)
+    is_name = is_host(name) and not name.endswith(_NAMES_OF_FILES) and not Path(text).exists()
     return is_name or _is_address(text)
 
 
@@ -110,7 +111,7 @@ def read_by_ansible(paths: Sequence[str], graph: Graph, errors: list[SpecError])
 
 def _is_address(source: str) -> bool:
     try:
-        return bool(ipaddress.ip_address(source))
+        return bool(ipaddress.ip_address(split_port(source)[0]))
     except ValueError:
         return False
 
