@@ -1,13 +1,16 @@
-"""Every daemon.json that a user may have, on both engines: taken over whole and given back as it was, or left alone
-with one clear message.
+"""Every daemon.json that a user may have: taken over whole and given back as it was, or left alone with one clear
+message.
 
-Several machines of both distributions go through the table side by side, a case each, converged by one run; so one
-host's broken file also meets other hosts' good ones in the same run. Each row's test then judges what was recorded.
+Several machines of both distributions go through the table side by side, a row each, converged by one run; so one
+host's broken file also meets other hosts' good ones in the same run. What becomes of a file is seldom a matter of the
+engine, so the rows take turns with both engines; one that only one of them starts with meets both. Each row's test
+then judges what was recorded.
 """
 
 import copy
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,13 +21,22 @@ import pytest
 
 from tests.lab import Lab
 from tests.system import daemon_json_cases
-from tests.system.daemon_json_cases import BOTH, ERRORS, Case
+from tests.system.daemon_json_cases import BOTH, Case
 from tests.system.daemon_json_shapes import SHAPES
 from tests.system.docker_node import ALIASES, DAEMON_JSON, DOCKERD, VERSIONS, DockerNode, Seen, exec_start
 from tests.system.faults import extended
 from tests.system.harness import Gpuready, Inventories, Result
 
-CONVERGED = (*daemon_json_cases.CONVERGED, *SHAPES)
+Row = tuple[Case, str]
+
+
+def _rows(cases: Iterable[Case]) -> list[Row]:
+    """Each with its engine, by the distribution that has it."""
+    turns = itertools.cycle(BOTH)
+    return [(case, distro) for case in cases for distro in ([next(turns)] if case.starts == BOTH else BOTH)]
+
+
+CONVERGED, ERRORS = _rows((*daemon_json_cases.CONVERGED, *SHAPES)), _rows(daemon_json_cases.ERRORS)
 #: Machines of each distribution; so many cases are converged at a time.
 WIDTH = 2
 # Hosts one after another are what other tests are about.
@@ -45,26 +57,29 @@ class Record:
 
 
 class Table:
-    """Runs the cases in groups, when the first of a group is asked for, and keeps what was seen."""
+    """Runs the rows in groups, when the first of a group is asked for, and keeps what was seen."""
 
     def __init__(self, nodes: dict[str, list[DockerNode]], gpuready: Gpuready, inventory: Inventories) -> None:
         self.nodes, self.gpuready, self.inventory = nodes, gpuready, inventory
-        self.groups = [table[i : i + WIDTH] for table in (CONVERGED, ERRORS) for i in range(0, len(table), WIDTH)]
         self.records: dict[tuple[str, str], Record] = {}
 
     def record(self, case: Case, distro: str) -> Record:
         """That case on that engine."""
         if (case.name, distro) not in self.records:
-            self._run(next(group for group in self.groups if case in group))
+            self._run(ERRORS if case.error else CONVERGED)
         return self.records[case.name, distro]
 
-    def _run(self, group: tuple[Case, ...]) -> None:
-        pairs = [(case, node) for distro in BOTH for case, node in zip(group, self.nodes[distro], strict=False)]
+    def _run(self, rows: list[Row]) -> None:
+        """The next ones of each engine."""
+        left = {
+            at: [case for case, distro in rows if distro == at and (case.name, at) not in self.records] for at in BOTH
+        }
+        pairs = [(case, node) for distro in BOTH for case, node in zip(left[distro], self.nodes[distro], strict=False)]
         inventory = self._inventory(pairs)
         with ThreadPoolExecutor() as pool:
             before = list(pool.map(self._prepare, pairs))
             runs, seen = [], []
-            for words in ROUND[:1] if group[0].error else ROUND:
+            for words in ROUND[:1] if rows is ERRORS else ROUND:
                 runs.append(self.gpuready(*words, inventory=inventory))
                 seen.append(list(pool.map(lambda pair: pair[1].look(), pairs)))
         for (case, node), was, *left in zip(pairs, before, *seen, strict=True):
@@ -94,7 +109,9 @@ def table(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Tabl
         yield Table(nodes, gpuready, inventory)
 
 
-engines = pytest.mark.parametrize("distro", BOTH, ids=lambda distro: f"docker-{VERSIONS[distro]}")
+def each(rows: list[Row]) -> pytest.MarkDecorator:
+    names = [f"{case.name}-docker-{VERSIONS[distro]}" for case, distro in rows]
+    return pytest.mark.parametrize(("case", "distro"), rows, ids=names)
 
 
 def _with(document: Any, ours: dict[str, object]) -> Any:
@@ -118,8 +135,7 @@ def _undisturbed(record: Record, seen: Seen) -> None:
 
 
 @pytest.mark.fault("daemon-json-link")
-@engines
-@pytest.mark.parametrize("case", CONVERGED, ids=lambda case: case.name)
+@each(CONVERGED)
 def test_converged(table: Table, case: Case, distro: str) -> None:
     record = table.record(case, distro)
     before, (after, again, *_) = record.before, record.seen
@@ -157,8 +173,7 @@ def test_converged(table: Table, case: Case, distro: str) -> None:
 
 
 @pytest.mark.fault("daemon-json-link")
-@engines
-@pytest.mark.parametrize("case", CONVERGED, ids=lambda case: case.name)
+@each(CONVERGED)
 def test_given_back(table: Table, case: Case, distro: str) -> None:
     record = table.record(case, distro)
     before, (_, converged, left, settled) = record.before, record.seen
@@ -215,8 +230,7 @@ def test_a_docker_that_did_not_start_does_so_after_remove(table: Table, entry: s
     assert (seen.info["DefaultRuntime"], "nvidia" in seen.info["Runtimes"]) == ("runc", False)
 
 
-@engines
-@pytest.mark.parametrize("case", ERRORS, ids=lambda case: case.name)
+@each(ERRORS)
 def test_refused(table: Table, case: Case, distro: str) -> None:
     record = table.record(case, distro)
     (result,), before, (after,) = record.runs, record.before, record.seen
