@@ -85,10 +85,10 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
     ("title", "text"),
     [
         ("EFA internal error: (4115)", "EFA internal error: (4111) RMA address verification failed"),
-        ("EFA internal error: (4112)", "Libfabric error: (-12) Cannot allocate memory\nEFA internal error: (4114) Failure"),
+        ("EFA internal error: (4112)", "Libfabric error: (-12) Cannot allocate memory\nEFA internal error: (4114)"),
         ("ggml_backend_cuda", "CUDA error at main.cu:12: cudaMalloc failed: out of memory"),
         ("dcgm-exporter: listen", "dcgm-exporter: failed to listen on :9400: permission denied"),
-        ("update-application", "failed to create application profiles directory: mkdirat etc/nvidia: permission denied"),
+        ("update-application", "failed to create application profiles directory: mkdirat etc: permission denied"),
         ("nvidia-imex: Failed", "nvidia-imex: Failed to allocate Imex session, NV_ERR_INSUFFICIENT_PERMISSIONS"),
         ("NCCL WARN NET/IB: read", "NET/IB: read failed in ncclIbRoceGetVersionNum: No such device"),
         ("RDMA buffer MR", "RDMA buffer MR registration failed: Cannot allocate memory"),
