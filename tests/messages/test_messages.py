@@ -81,6 +81,27 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
     assert ("Nearest known messages:" in told.err) == bool(near)
 
 
+@pytest.mark.parametrize(
+    ("title", "text"),
+    [
+        ("EFA internal error: (4115)", "EFA internal error: (4111) RMA address verification failed"),
+        ("EFA internal error: (4112)", "Libfabric error: (-12) Cannot allocate memory\nEFA internal error: (4114)"),
+        ("ggml_backend_cuda", "CUDA error at main.cu:12: cudaMalloc failed: out of memory"),
+        ("dcgm-exporter: listen", "dcgm-exporter: failed to listen on :9400: permission denied"),
+        ("update-application", "failed to create application profiles directory: mkdirat etc: permission denied"),
+        ("nvidia-imex: Failed", "nvidia-imex: Failed to allocate Imex session, NV_ERR_INSUFFICIENT_PERMISSIONS"),
+        ("NCCL WARN NET/IB: read", "NET/IB: read failed in ncclIbRoceGetVersionNum: No such device"),
+        ("RDMA buffer MR", "RDMA buffer MR registration failed: Cannot allocate memory"),
+        ("libcuda.so.1: cannot", "libcuda.so.1: cannot open shared object file: Permission denied"),
+        ("UCX ERROR ibv_modify_qp(DCI", "UCX ERROR ibv_modify_qp(DCI, RTR) failed : Connection timed out"),
+        ("RuntimeError: Unable to load", "operation cublasGetVersion(nullptr, &version) failed: cuBlas arch mismatch"),
+    ],
+)
+def test_another_code_of_the_same_program_is_another_message(title: str, text: str) -> None:
+    assert any(message.title.startswith(title) for message in TABLE)
+    assert not [found for found in titles(text) if found.startswith(title)]
+
+
 def test_no_advice_asks_for_what_the_text_has(exits: Exits) -> None:
     out = exits(0, "explain", "unhandled system error, NCCL version 2.20.5\nLast error:\nzorg failed to flarb").out
     assert (
