@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gpuready.gpu.node import DRAINED
-from tests.lab import access, kubernetes
+from tests.lab import access
+from tests.lab.kubectl import kubectl
 from tests.lab.kubernetes import Cluster, pod_spec
 from tests.system.disturbed import Disturbed
 from tests.system.faults import lock_is_free, until
@@ -60,13 +61,13 @@ class Node(Disturbed):
     suite = "sid"
 
     def env(self, before: Path | None = None) -> dict[str, str]:
-        path = [*([str(before)] if before else []), str(kubernetes.kubectl(self.suite)), os.environ["PATH"]]
+        path = [*([str(before)] if before else []), str(kubectl(self.suite)), os.environ["PATH"]]
         return {"KUBECONFIG": str(self.cluster.config), "PATH": ":".join(path)}
 
     @property
     def admin(self) -> str:
         """The command line of the administrator's kubectl."""
-        return f"KUBECONFIG={self.cluster.config} {kubernetes.kubectl()}/kubectl"
+        return f"KUBECONFIG={self.cluster.config} {kubectl()}/kubectl"
 
     def account(self, config: Path) -> dict[str, str]:
         """The environment of an account that may do what :meth:`permit` says; its kubeconfig is written."""
@@ -173,7 +174,7 @@ def meddled(node: Node, folder: Path, at: str, what: str, said: str = "") -> dic
 
     With ``said``, it happens when kubectl has printed a line as that.
     """
-    real = kubernetes.kubectl(node.suite) / "kubectl"
+    real = kubectl(node.suite) / "kubectl"
     once = f"if mkdir {folder}/once 2>/dev/null; then {what.replace('KUBECTL', node.admin)}; fi"
     if said:
         lines = f'while read -r line; do echo "$line"; case $line in {said}) {once} ;; esac; done'

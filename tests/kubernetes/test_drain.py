@@ -25,7 +25,8 @@ from tests.kubernetes.node import (
     several,
     single,
 )
-from tests.lab import cri, kubernetes
+from tests.lab import cri
+from tests.lab.kubectl import kubectl
 from tests.system.harness import Result
 
 DATA = Path(__file__).parents[1] / "data/kubectl"
@@ -209,10 +210,10 @@ def test_the_rights_that_a_drain_needs(node: Node, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suite", ["sid", "debian13", "debian12"])
 def test_kubectl_prints_what_other_tests_read(node: Node, suite: str, tmp_path: Path) -> None:
-    """Those of tests/operations/test_drain.py; to record it anew, put the file that this names in its place."""
+    """Those of tests/operations/test_leaving.py; to record it anew, put the file that this names in its place."""
 
     def said() -> str:
-        words = [kubernetes.kubectl(suite) / "kubectl", "drain", node.name, "--ignore-daemonsets", "--timeout=8s"]
+        words = [kubectl(suite) / "kubectl", "drain", node.name, "--ignore-daemonsets", "--timeout=8s"]
         done = subprocess.run(words, env=node.cluster.env, stdout=-1, stderr=-2, text=True, timeout=120, check=False)
         lines = dict.fromkeys(done.stdout.splitlines())  # how often it tries again is a matter of time
         return "".join(f"{line}\n" for line in (*lines, f"exit {done.returncode}"))

@@ -10,7 +10,6 @@ import re
 import secrets
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,16 +17,15 @@ from typing import Any
 
 import yaml
 
-from tests.lab import cache, cri, deb, golang, host, scale
+from tests.lab import cache, cri, golang, host, scale
 from tests.lab.host import LabError
-from tests.lab.image import DOCKER_IMAGE, SUITES
+from tests.lab.image import DOCKER_IMAGE
+from tests.lab.kubectl import kubectl
 from tests.lab.machine import Machine
 
 VERSION = "1.36.4"
 _SOURCE = Path(__file__).with_suffix(".go")
 _PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
-#: Debian's package with kubectl, by the suite that has it.
-_KUBECTL = {"debian12": "kubernetes-client", "debian13": "kubectl", "sid": "kubectl"}
 _FOLDER = "/etc/kubernetes"
 _CONFIG = f"--kubeconfig={_FOLDER}/admin.conf"
 _KEY = f"{_FOLDER}/accounts.key"
@@ -105,18 +103,6 @@ def programs() -> Path:
         shutil.rmtree(scratch)
 
     return cache.cached("kubernetes", recipe, build) / "bin"
-
-
-def kubectl(suite: str = "sid") -> Path:
-    """A directory with Debian's kubectl of that suite, or distribution."""
-
-    def build(into: Path) -> None:
-        with tempfile.TemporaryDirectory(prefix="gpuready-lab-apt-") as scratch:
-            deb.unpack(SUITES.get(suite, suite), (_KUBECTL[suite],), Path(scratch))
-            (into / "bin").mkdir()
-            shutil.copy2(Path(scratch, "files/usr/bin/kubectl"), into / "bin/kubectl")
-
-    return cache.cached("kubectl", {"suite": suite, "architecture": host.architecture()}, build) / "bin"
 
 
 class Cluster:

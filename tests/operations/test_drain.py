@@ -1,12 +1,13 @@
-"""kubectl drain with options, by a script in its place: the flags, who is still there, and when the time is over.
+"""kubectl drain with options: the real kubectl asks the tests' own API server, which does what can go wrong.
 
-The real kubectl and API server: tests/kubernetes.
+The real API server: tests/kubernetes. What is read of kubectl's output: test_leaving.py.
 """
 
-import json
 import os
+import re
 import subprocess
-import sys
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -23,42 +24,23 @@ from gpuready.operations import drain, lock, step
 from gpuready.operations.context import context
 from gpuready.operations.drain import Kubectl, Leaving, begin
 from gpuready.operations.step import StepCommand
+from tests.lab.kubectl import kubectl
+from tests.operations.api_server import Answer, ApiServer, Request, missing, status
 from tests.operations.begun import begun
 
-HEAD = """#!/bin/sh
-echo "$*" >>"$BOOK"
-[ ! -e "$BOOK.down" ] || exit 3
-case "$1" in
-  get)
-    case "$5" in *managedFields*) ;; *) cat "$BOOK.cordoned"; exit 0 ;; esac
-    [ -z "$SAYS" ] || { echo "$SAYS" >&2; exit 1; }
-    printf '%s' "$OURS"
-    exit 0 ;;
-  drain) ;;
-  patch)
-    echo true >"$BOOK.cordoned"
-    [ ! -e "$BOOK.lost" ] || { rm "$BOOK.lost"; echo 'error: unexpected EOF' >&2; exit 1; }
-    exit 0 ;;
-  *) exit 0 ;;
-esac
-"""
-#: What kubectl 1.20, 1.32 and 1.36 print, each by the Debian that has it; tests/kubernetes/test_drain.py records it.
+#: kubectl comes from Debian's archive.
+pytestmark = pytest.mark.lab
+#: Where kubectl 1.20 prints or asks other things than 1.36.
+BOTH = pytest.mark.parametrize("controller", ["sid", "debian12"], indirect=True)
 RECORDED = Path(__file__).parents[1] / "data/kubectl"
-#: Lines of the same form, of more pods.
-PODS = """echo node/n1 already cordoned
-echo 'Warning: ignoring DaemonSet-managed Pods: kube-system/kube-proxy-x7k2p' >&2
-echo evicting pod ml/train-0
-echo evicting pod ml/train-1
-echo evicting pod web/front-5d9c
-"""
-DONE = "for p in train-0 train-1 front-5d9c; do echo pod/$p evicted; done; echo node/n1 drained\n"
-BUDGET = """echo 'error when evicting pods/"train-1" -n "ml" (will retry after 5s): Cannot evict pod as it would '\
-"violate the pod's disruption budget." >&2
-"""
-
-
-#: The annotation, the cordon, and managedFields as the API server has them after the patch of a drain.
-OURS = '/drained/true/{"f:metadata":{"f:annotations":{".":{},"f:gpuready":{}}},"f:spec":{"f:unschedulable":{}}}'
+PODS = ("ml/train-0", "ml/train-1", "web/front-5d9c")
+STAY = {"ml/train-0", "ml/train-1 (its disruption budget)"}
+AWAY: dict[str, Any] = {"metadata": {"annotations": {"gpuready": "drained"}}, "spec": {"unschedulable": True}}
+BACK: dict[str, Any] = {"metadata": {"annotations": {"gpuready": None}}, "spec": {"unschedulable": None}}
+UNMARK = {**BACK, "spec": {}}
+CORDON, UNCORDON = {"spec": AWAY["spec"]}, {"spec": BACK["spec"]}
+FORBIDDEN = status(403, "Forbidden", 'pods is forbidden: User "ops" cannot list resource "pods" in API group ""')
+REFUSED = "kubectl drain failed: "
 
 
 def options(drain: dict[str, Any]) -> DrainByKubectl:
@@ -68,117 +50,214 @@ def options(drain: dict[str, Any]) -> DrainByKubectl:
 
 
 class Controller:
-    """This machine with a kubectl of the test; what it was asked, and what the progress showed."""
+    """This machine with kubectl and the API server of its kubeconfig; what kubectl was asked, and the progress."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder, self.progress = folder, list[str]()
-        monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-        monkeypatch.setenv("BOOK", str(folder / "book"))
-        self.cordoned = folder / "book.cordoned"
-        self.cordoned.touch()
-        self.note = ""
-        monkeypatch.setenv("OURS", OURS)
-        monkeypatch.setenv("SAYS", "")
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, suite: str) -> None:
+        self.suite, self.server = suite, ApiServer()
+        self.server.start()
+        self.server.config(folder / "kubeconfig")
+        monkeypatch.setenv("KUBECONFIG", str(folder / "kubeconfig"))
+        monkeypatch.setenv("PATH", f"{kubectl(suite)}:{os.environ['PATH']}")
+        monkeypatch.setenv("HOME", str(folder))  # for kubectl's cache; that of the tests is in the real one
         monkeypatch.setattr(Kubectl, "look", 0.05)
-        self.broken = folder / "book.broken"
-        monkeypatch.setattr(step, "is_up", lambda host: not self.broken.exists())
+        monkeypatch.setattr(step, "is_up", lambda host: not self.broken)
+        self.started, self.progress, self.note = list[subprocess.Popen[Any]](), list[str](), ""
+        self.broken, self.drained, self.over = False, False, threading.Event()
+        self.shown: Callable[[str], None] = self.progress.append
+        controller = self
 
-    def drain(self, script: str, host: Host | None = None, **drain: Any) -> str:
-        command = Kubectl("n1", options({"kubectl": {}} | drain), away=True)
-        return self.runs(command, script, host)
+        class Started(subprocess.Popen[Any]):
+            def __init__(self, *given: Any, **options: Any) -> None:
+                super().__init__(*given, **options)
+                controller.started.append(self)
 
-    def runs(self, command: Kubectl, script: str = "", host: Host | None = None) -> str:
+        monkeypatch.setattr(subprocess, "Popen", Started)
+
+    def drain(self, host: Host | None = None, **drain: Any) -> str:
+        return self.runs(Kubectl("n1", options({"kubectl": {}} | drain), away=True), host)
+
+    def runs(self, command: Kubectl, host: Host | None = None) -> str:
         """The trouble of this command."""
-        kubectl = self.folder / "kubectl"
-        kubectl.write_text(HEAD + script, "utf-8")
-        kubectl.chmod(0o755)
         host = host or begun("n1")
-        context(host).progress = lambda name, activity: self.progress.append(activity)
+        context(host).progress = lambda name, activity: self.shown(activity)
         context(host).lock = context(host).lock or Mock()
         assert command.execute(None, host, None)
         self.note, self.drained = command.note, command.drained
         return command.trouble
 
-    def calls(self, verb: str) -> list[str]:
-        return [line for line in (self.folder / "book").read_text("utf-8").splitlines() if line.startswith(verb)]
+    def calls(self, verb: str) -> list[list[str]]:
+        """The arguments of each kubectl of this verb."""
+        words = [list(map(str, each.args)) for each in self.started if isinstance(each.args, list)]
+        return [each[2:] for each in words if each[1] == verb]
+
+    def asked(self, words: str) -> list[Request]:
+        return [request for request in self.server.requests if request.words == words]
 
     def patches(self) -> list[dict[str, Any]]:
-        """What was changed of the node."""
-        head = "patch node n1 --field-manager=gpuready --type=merge --patch="
-        return [json.loads(line.removeprefix(head)) for line in self.calls("patch")]
+        """What gpuready changed of the node."""
+        return [each.body for each in self.asked("PATCH n1") if each.query.get("fieldManager") == "gpuready"]
+
+    # What happens before a request is answered.
+
+    def refuses(self, request: Request) -> Answer:
+        return FORBIDDEN
+
+    def stops(self, request: Request) -> None:
+        self.server.stop()
+        raise ConnectionError
+
+    def hangs(self, request: Request) -> None:
+        self.over.wait(60)
+        raise ConnectionError
+
+    def is_uncordoned(self, request: Request) -> None:
+        self.server.patch("kubectl", UNCORDON)
+
+    def is_deleted(self, request: Request) -> None:
+        self.server.node = None
+
+    def breaks(self, request: Request) -> None:
+        self.broken = True
+
+    def kills(self, request: Request) -> None:
+        self.started[-1].kill()
 
 
 @pytest.fixture
-def controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Controller:
-    return Controller(tmp_path, monkeypatch)
+def controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Controller]:
+    made = Controller(tmp_path, monkeypatch, getattr(request, "param", "sid"))
+    yield made
+    made.over.set()
+    made.server.stop()
 
 
-AWAY = {"metadata": {"annotations": {"gpuready": "drained"}}, "spec": {"unschedulable": True}}
-BACK = {"metadata": {"annotations": {"gpuready": None}}, "spec": {"unschedulable": None}}
+@BOTH
+def test_kubectl_prints_what_it_printed_with_a_real_api_server(controller: Controller) -> None:
+    """tests/kubernetes recorded that; a budget takes 5 s, as kubectl waits for so long."""
+
+    def said() -> str:
+        words = ["kubectl", "drain", "n1", "--ignore-daemonsets", "--timeout=1s"]
+        done = subprocess.run(words, stdout=-1, stderr=-2, text=True, timeout=60, check=False)
+        lines = dict.fromkeys(done.stdout.replace("reached: 1s", "reached: 8s").splitlines())
+        return "".join(f"{line}\n" for line in (*lines, f"exit {done.returncode}"))
+
+    controller.server.run("default/agent-x7k2p", owner="DaemonSet")
+    controller.server.run("default/web-x7k2p")
+    controller.server.held = {"default/web-x7k2p"}
+    text = said()
+    controller.server.held.clear()
+    assert text + said() == (RECORDED / f"{controller.suite}.txt").read_text("utf-8")
 
 
+EMPTY_DIR = {"volumes": [{"name": "shm", "emptyDir": {}}]}
+SELECTOR = "app!=train, tier in (batch,web)"
+
+
+@pytest.mark.promise
 @pytest.mark.parametrize(
-    ("drain", "flags"),
+    ("drain", "flags", "pod", "selector", "grace"),
     [
-        ({}, "--timeout=1800s"),
-        ({"timeout": "7d"}, "--timeout=604800s"),
-        ({"kubectl": {"delete_emptydir": True, "force": True}}, "--timeout=1800s --delete-emptydir-data --force"),
+        ({}, ["--timeout=1800s"], {}, None, None),
+        ({"timeout": "7d"}, ["--timeout=604800s"], {}, None, None),
         (
-            {"kubectl": {"selector": "app!=train, tier in (batch,web)", "grace": 30}, "timeout": "90m"},
-            "--timeout=5400s --pod-selector=app!=train, tier in (batch,web) --grace-period=30",
+            {"kubectl": {"delete_emptydir": True, "force": True}},
+            ["--timeout=1800s", "--delete-emptydir-data", "--force"],
+            {"owner": "", **EMPTY_DIR},
+            None,
+            None,
+        ),
+        (
+            {"kubectl": {"selector": SELECTOR, "grace": 30}, "timeout": "90m"},
+            ["--timeout=5400s", f"--pod-selector={SELECTOR}", "--grace-period=30"],
+            {},
+            "app!=train,tier in (batch,web)",
+            30,
         ),
     ],
 )
-def test_the_flags(controller: Controller, drain: dict[str, Any], flags: str) -> None:
-    assert controller.drain(PODS + DONE, **drain) == ""
-    assert controller.calls("drain") == [f"drain n1 --ignore-daemonsets {flags}"]
-    assert controller.patches() == [AWAY]
+def test_the_flags(
+    controller: Controller,
+    drain: dict[str, Any],
+    flags: list[str],
+    pod: dict[str, Any],
+    selector: str | None,
+    grace: int | None,
+) -> None:
+    """They are given to kubectl, and mean to it what they should: the pods leave, but not those of DaemonSets."""
+    controller.server.run("kube-system/kube-proxy-x7k2p", owner="DaemonSet")
+    controller.server.run(*PODS, **pod)
+    assert controller.drain(**drain) == ""
+    assert controller.calls("drain") == [["n1", "--ignore-daemonsets", *flags]]
+    assert (controller.patches(), controller.server.cordoned) == ([AWAY], True)
+    assert [*controller.server.pods] == ["kube-system/kube-proxy-x7k2p"]
+    assert [each.query.get("labelSelector") for each in controller.asked("GET pods")] == [selector]
+    evictions = [each.body["deleteOptions"] for each in controller.asked("POST eviction")]
+    assert [each.get("gracePeriodSeconds") for each in evictions] == [grace] * 3
+
+
+def pods(progress: str) -> set[str]:
+    """Those that a progress message or trouble names."""
+    found = re.search(r"(?:waits for|pods on n1:) ([^;]*)", progress)
+    return set(found[1].split(", ")) if found else set()
 
 
 def test_the_progress_says_who_is_still_there(controller: Controller) -> None:
-    wait = f"until grep -q 'waits for' {controller.folder}/shown 2>/dev/null; do sleep 0.02; done; "
-    seen: list[str] = []
+    """kubectl asks for the pod of a budget again after 5 s, which no option shortens."""
+    server = controller.server
+    server.run(*PODS)
+    server.staying, server.held = {"ml/train-0"}, {"ml/train-1"}
+    seen = list[str]()
 
-    class Shown(list[str]):
-        def append(self, text: str) -> None:
-            seen.append(text)
-            if "train-1 (" in text and "front" not in text:
-                (controller.folder / "shown").write_text(text, "utf-8")
+    def shown(progress: str) -> None:
+        seen.append(progress)
+        if pods(progress) == STAY:
+            server.held.clear()
+            server.pods.pop("ml/train-0")
 
-    controller.progress = Shown()
-    trouble = controller.drain(f"{PODS}{BUDGET}echo pod/front-5d9c evicted; {wait}{DONE}")
-    assert trouble == ""
-    assert seen[0] == "kubectl drain"
-    assert seen[-1] == "kubectl drain waits for ml/train-0, ml/train-1 (its disruption budget)"
-
-
-def test_when_the_time_is_over_the_pods_are_named_and_the_node_is_uncordoned(controller: Controller) -> None:
-    over = 'error: unable to drain node "n1" due to error: error when waiting for pod "train-0" in namespace "ml"'
-    trouble = controller.drain(
-        f"{PODS}echo pod/front-5d9c evicted; echo '{over} terminating: global timeout reached: 2h0m0s' >&2; exit 1",
-        timeout="2h",
-    )
-    assert trouble == (
-        "after 2 h there are still pods on n1: ml/train-0, ml/train-1; for more time, set timeout: 7d beside "
-        "maintenance.drain.kubectl"
-    )
-    assert controller.patches() == [AWAY, BACK]
+    controller.shown = shown
+    assert controller.drain() == ""
+    assert seen[0] == "kubectl drain" and any(pods(each) == STAY for each in seen), seen
+    assert not server.pods and len(controller.asked("POST eviction")) == 4
 
 
+@BOTH
 def test_after_an_interrupt_no_pod_is_waited_for_and_the_node_is_uncordoned(controller: Controller) -> None:
-    host = begun("n1")
-    context(host).stop.asked = True
-    pause = f"{sys.executable} -c 'import signal; signal.pause()'"
-    assert controller.drain(f"{PODS}exec {pause}", host) == "the run was interrupted"
-    assert controller.patches() == [AWAY, BACK]
+    host, server = begun("n1"), controller.server
+    server.run(*PODS)
+    server.staying, server.held = {"ml/train-0"}, {"ml/train-1"}
+
+    def shown(progress: str) -> None:
+        context(host).stop.asked = context(host).stop.asked or pods(progress) == STAY
+
+    controller.shown = shown
+    assert controller.drain(host) == "the run was interrupted"
+    assert (controller.patches(), server.cordoned) == ([AWAY, BACK], False)
+    assert len(controller.asked("POST eviction")) == 3
+
+
+@pytest.mark.promise
+@BOTH
+def test_when_the_time_is_over_the_pods_are_named_and_the_node_is_uncordoned(controller: Controller) -> None:
+    """kubectl ends by itself, each version with other words."""
+    controller.server.run(*PODS)
+    controller.server.staying = {"ml/train-0", "ml/train-1"}
+    trouble = controller.drain(timeout=1)
+    assert trouble.startswith("after 1 s there are still pods on n1: "), trouble
+    assert trouble.endswith("; for more time, set timeout: 7d beside maintenance.drain.kubectl")
+    assert pods(trouble) == {"ml/train-0", "ml/train-1"}
+    assert [each.returncode for each in controller.started if "drain" in each.args] == [1]
+    assert controller.patches() == [AWAY, BACK] and not controller.server.cordoned
 
 
 @pytest.mark.parametrize(
-    ("says", "told"), [(PODS, "after 1 min there are still pods on n1: "), ("", "kubectl drain gave no answer")]
+    ("hangs", "message"),
+    [(False, "after 2 h there are still pods on n1: ml/train-0;"), (True, "kubectl drain gave no answer")],
+    ids=["pods stay", "the API server hangs"],
 )
 def test_a_kubectl_that_does_not_keep_its_own_time_is_ended(
-    controller: Controller, monkeypatch: pytest.MonkeyPatch, says: str, told: str
+    controller: Controller, monkeypatch: pytest.MonkeyPatch, hangs: bool, message: str
 ) -> None:
+    """Time passes when the pod's eviction is read, or when the API server hangs."""
     monkeypatch.setattr(Kubectl, "patience", 0.1)
     now = 0.0
 
@@ -186,140 +265,130 @@ def test_a_kubectl_that_does_not_keep_its_own_time_is_ended(
         def read(self, line: str) -> None:
             nonlocal now
             super().read(line)
-            now += 1000 if "front" in line else 0
+            now += 9000 if "train-0" in line else 0
+
+    def hang(request: Request) -> None:
+        nonlocal now
+        now += 9000
+        controller.hangs(request)
 
     monkeypatch.setattr(drain, "Leaving", Slow)
     monkeypatch.setattr("gpuready.operations.drain.time.monotonic", lambda: now)
-    trouble = controller.drain(f"{says}exec {sys.executable} -c 'import signal; signal.pause()' >&- 2>&-", timeout=60)
-    assert trouble.startswith(told)
+    controller.server.run("ml/train-0")
+    controller.server.staying = {"ml/train-0"}
+    if hangs:
+        controller.server.before["GET pods"] = hang
+    assert controller.drain(timeout="2h").startswith(message)
+    assert [each.returncode for each in controller.started if "drain" in each.args] == [-9]
 
 
+@pytest.mark.promise
+@BOTH
 @pytest.mark.parametrize(
-    ("message", "advice"),
-    [
-        ("cannot delete Pods with local storage (use --delete-emptydir-data to override): ml/a", "delete_emptydir"),
-        ("cannot delete Pods that declare no controller (use --force to override): ml/a", "force"),
-    ],
+    ("pod", "advice"),
+    [({"owner": "ReplicaSet", **EMPTY_DIR}, "delete_emptydir"), ({"owner": ""}, "force")],
+    ids=["emptyDir", "no controller"],
 )
-def test_a_refusal_names_the_setting_that_permits_it(controller: Controller, message: str, advice: str) -> None:
-    trouble = controller.drain(f"echo 'error: unable to drain node: {message}, continuing command...' >&2; exit 1")
-    assert trouble.startswith(f"kubectl drain failed: error: unable to drain node: {message}")
-    assert trouble.endswith(f"; maintenance: {{drain: {{kubectl: {{{advice}: true}}}}}} permits that")
-    assert controller.patches() == [AWAY, BACK]
-
-
-def test_output_of_any_size_and_kind_stays_bounded() -> None:
-    leaving = Leaving()
-    for n in range(5000):
-        leaving.read(f"evicting pod ns/pod-{n}")
-    leaving.read("evicting pod ns/\x1b[31mred")
-    leaving.read("x" * 100_000)
-    assert len(leaving._pods) == 1000 and "\x1b" not in str(leaving)
-    assert str(leaving).endswith("ns/pod-4, 995 more")
-    assert all(len(line) <= 320 for line in leaving.messages)
-
-
-@pytest.mark.parametrize("path", sorted(RECORDED.glob("*.txt")), ids=lambda path: path.stem)
-def test_what_kubectl_prints(path: Path) -> None:
-    """In a drain that a budget holds until the time is over, and in one that ends well."""
-    held, over = path.read_text("utf-8").split("exit 1\n")
-    leaving = Leaving()
-    for line in held.splitlines():
-        leaving.read(line)
-    assert str(leaving) == "default/web-x7k2p (its disruption budget)"
-    assert all(line.startswith("error") for line in leaving.messages), leaving.messages
-    assert "global timeout reached" in leaving.messages[-1]
-    leaving = Leaving()
-    for line in over.removesuffix("exit 0\n").splitlines():
-        leaving.read(line)
-    assert (str(leaving), [*leaving.messages]) == ("", [])
-
-
-def test_the_output_of_a_kubectl_without_namespaces() -> None:
-    leaving = Leaving()
-    refused = 'error when evicting pod "b" (will retry after 5s): it would violate the disruption budget'
-    for line in ('evicting pod "a"', 'evicting pod "b"', refused, "pod/a evicted"):
-        leaving.read(line)
-    assert str(leaving) == "b (its disruption budget)"
+def test_a_refusal_names_the_setting_that_permits_it(controller: Controller, pod: dict[str, Any], advice: str) -> None:
+    controller.server.run("ml/a", **pod)
+    trouble = controller.drain()
+    assert trouble.startswith(REFUSED) and "override): ml/a" in trouble, trouble
+    assert trouble.endswith(f"; maintenance: {{drain: {{kubectl: {{{advice}: true}}}}}} permits that"), trouble
+    assert controller.patches() == [AWAY, BACK] and [*controller.server.pods] == ["ml/a"]
 
 
 @pytest.mark.parametrize(
-    ("ours", "patches", "stays"),
+    ("before", "managed", "patches", "stays"),
     [
-        pytest.param(OURS, [BACK], False, id="of an earlier run"),
-        pytest.param(OURS.replace("drained", ""), [BACK], False, id="of an earlier run, without its annotation"),
-        pytest.param("/drained/true/", [BACK], False, id="of an earlier run, without managedFields"),
-        pytest.param("//true/", [], True, id="of somebody else"),
+        pytest.param([("gpuready", AWAY)], True, [BACK], False, id="of an earlier run"),
         pytest.param(
-            OURS.replace('"f:unschedulable":{}', ""),
-            [{**BACK, "spec": {}}],
+            [("gpuready", AWAY), ("kubectl-annotate", UNMARK)],
+            True,
+            [BACK],
+            False,
+            id="of an earlier run, without its annotation",
+        ),
+        pytest.param([("gpuready", AWAY)], False, [BACK], False, id="of an earlier run, without managedFields"),
+        pytest.param([("kubectl", CORDON)], True, [], True, id="of somebody else"),
+        pytest.param(
+            [("gpuready", AWAY), ("kubectl", UNCORDON), ("kubectl", CORDON)],
+            True,
+            [UNMARK],
             True,
             id="of somebody else, after an earlier run",
         ),
     ],
 )
 def test_a_node_that_is_cordoned_already(
-    controller: Controller, monkeypatch: pytest.MonkeyPatch, ours: str, patches: list[dict[str, Any]], stays: bool
+    controller: Controller,
+    before: list[tuple[str, dict[str, Any]]],
+    managed: bool,
+    patches: list[dict[str, Any]],
+    stays: bool,
 ) -> None:
     """If it stays cordoned, a note says so."""
-    controller.cordoned.write_text("true")
-    monkeypatch.setenv("OURS", ours)
-    assert controller.drain("echo no >&2; exit 1") == "kubectl drain failed: no"
-    assert controller.patches() == patches
+    for manager, patch in before:
+        controller.server.patch(manager, patch)
+    controller.server.managed = managed
+    controller.server.before["GET pods"] = controller.refuses
+    assert controller.drain().startswith(REFUSED)
+    assert (controller.patches(), controller.server.cordoned) == (patches, stays)
     assert ("to bring the node back: kubectl uncordon n1" in controller.note) == stays and not controller.drained
 
 
-def test_a_node_that_is_uncordoned_in_the_drain(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OURS", '/drained//{"f:metadata":{}}')
-    assert controller.drain('echo >"$BOOK.cordoned"') == "n1 was uncordoned while it was drained"
-    assert controller.patches() == [AWAY, {**BACK, "spec": {}}] and not controller.note and not controller.drained
+@pytest.mark.fault("kubernetes-uncordoned")
+def test_a_node_that_is_uncordoned_in_the_drain(controller: Controller) -> None:
+    controller.server.run("ml/a")
+    controller.server.before["POST eviction"] = controller.is_uncordoned
+    assert controller.drain() == "n1 was uncordoned while it was drained"
+    assert controller.patches() == [AWAY, UNMARK] and not controller.note and not controller.drained
 
 
 @pytest.mark.fault("kubernetes-uncordoned")
-def test_a_node_that_is_uncordoned_just_before_the_drain(
-    controller: Controller, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_that_is_uncordoned_just_before_the_drain(controller: Controller) -> None:
     """kubectl drain then cordons it, so that cordon is gpuready's although no field says so."""
-    monkeypatch.setenv("OURS", '/drained/true/{"f:metadata":{}}')
-    told = controller.drain(f"echo node/n1 cordoned; {DONE}")
-    assert told == "n1 was uncordoned while it was drained"
+    controller.server.before["drain GET n1"] = controller.is_uncordoned
+    assert controller.drain() == "n1 was uncordoned while it was drained"
+    assert len(controller.asked("PATCH n1")) == 3  # kubectl's own is between these
     assert controller.patches() == [AWAY, BACK] and not controller.note and not controller.drained
+    assert not controller.server.cordoned
 
 
-GONE = 'Error from server (NotFound): nodes "n1" not found'
-
-
-def test_a_node_that_is_not_in_the_cluster_any_more(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SAYS", GONE)
-    assert controller.drain("echo no >&2; exit 1") == "kubectl drain failed: no"
+@pytest.mark.fault("kubernetes-node-deleted")
+def test_a_node_that_is_not_in_the_cluster_any_more(controller: Controller) -> None:
+    controller.server.before["drain GET n1"] = controller.is_deleted
+    assert controller.drain() == f'{REFUSED}Error from server (NotFound): nodes "n1" not found'
     assert controller.patches() == [AWAY] and "not in the cluster any more" in controller.note
     assert not controller.drained
 
 
+PROXY = "the server could not find the requested resource (get nodes n1)"
+
+
 @pytest.mark.parametrize(
-    ("says", "seen"),
+    ("answer", "seen", "message"),
     [
-        pytest.param(GONE, False, id="another cluster, or another name"),
-        pytest.param(
-            "Error from server (NotFound): the server could not find the requested resource", True, id="proxy"
-        ),
-        pytest.param('Error from server (NotFound): nodes "n10" not found', True, id="another node"),
+        pytest.param(missing("nodes", "n1"), False, 'nodes "n1" not found', id="another cluster, or another name"),
+        pytest.param((404, b"404 page not found"), True, PROXY, id="proxy"),
+        pytest.param(missing("nodes", "n10"), True, 'nodes "n10" not found', id="another node"),
     ],
 )
 def test_a_node_that_is_not_found_need_not_be_deleted(
-    controller: Controller, monkeypatch: pytest.MonkeyPatch, says: str, seen: bool
+    controller: Controller, answer: Answer, seen: bool, message: str
 ) -> None:
     """It may still be cordoned."""
-    monkeypatch.setenv("SAYS", says)
+    controller.server.before["GET n1"] = lambda request: answer
     way_back = Kubectl("n1", options({"kubectl": {}}), away=False, drained=True, seen=seen)
-    assert controller.runs(way_back) == f"kubectl get failed: {says}"
+    assert controller.runs(way_back) == f"kubectl get failed: Error from server (NotFound): {message}"
     assert controller.drained and not controller.note and not controller.patches()
 
 
+@pytest.mark.fault("kubernetes-api-down")
 def test_a_node_that_cannot_be_given_back_is_said_to_be_drained(controller: Controller) -> None:
-    trouble = controller.drain('touch "$BOOK.down"; echo no >&2; exit 1')
-    assert trouble == "kubectl drain failed: no; the node is still drained: kubectl get failed: exit 3"
-    assert controller.drained
+    controller.server.before["GET pods"] = controller.stops
+    trouble = controller.drain()
+    assert trouble.startswith(REFUSED) and "; the node is still drained: kubectl get failed: " in trouble, trouble
+    assert "was refused" in trouble and controller.drained and controller.server.cordoned
 
 
 @pytest.mark.parametrize("away", [True, False], ids=["drain", "uncordon"])
@@ -329,27 +398,30 @@ def test_without_the_lock_of_the_node_kubectl_does_not_run(
     """The cordon may be that of the run that has it."""
 
     def held(host: Host, patience: float) -> None:
-        raise LockedError("another gpuready run is changing this node")
+        raise LockedError(BUSY)
 
     monkeypatch.setattr(lock, "hold", held)
     command = Kubectl("n1", options({"kubectl": {}}), away=away, drained=True)
-    assert controller.runs(command, DONE) == "another gpuready run is changing this node"
-    assert controller.drained and not (controller.folder / "book").exists()
+    assert controller.runs(command) == BUSY
+    assert controller.drained and not controller.started
 
 
 @pytest.mark.fault("two-controllers")
-@pytest.mark.parametrize(("script", "first"), [("", ""), ("echo no >&2; exit 1", "kubectl drain failed: no; ")])
+@pytest.mark.parametrize("refused", [False, True], ids=["drained", "refused"])
 def test_a_node_that_another_run_took_in_a_drain_is_left_to_it(
-    controller: Controller, monkeypatch: pytest.MonkeyPatch, script: str, first: str
+    controller: Controller, monkeypatch: pytest.MonkeyPatch, refused: bool
 ) -> None:
     """It may be changing the node, or have found it drained."""
 
     def hold(host: Host, patience: float) -> None:
-        if controller.cordoned.read_text("utf-8"):
+        if controller.server.cordoned:
             raise LockedError(BUSY)
 
     monkeypatch.setattr(lock, "hold", hold)
-    assert controller.drain(script or DONE) == f"{first}the node is still drained: {BUSY}"
+    if refused:
+        controller.server.before["GET pods"] = controller.refuses
+    trouble = controller.drain()
+    assert trouble.endswith(f"the node is still drained: {BUSY}") and trouble.startswith(REFUSED) == refused, trouble
     assert controller.patches() == [AWAY] and controller.drained
 
 
@@ -366,7 +438,7 @@ def test_a_connection_that_breaks_is_opened_again(
         taken.append("reconnect" if context(host).lock is None else "lost")
         if not comes_back:
             raise UnreachableError("the node cannot be reached")
-        controller.broken.unlink()
+        controller.broken = False
 
     def hold(host: Host, patience: float) -> None:
         taken.append("lock" if patience > lock.SILENCE else "impatient")
@@ -374,9 +446,9 @@ def test_a_connection_that_breaks_is_opened_again(
     monkeypatch.setattr(step, "_reconnect_at_last", reconnect)
     monkeypatch.setattr(lock, "hold", hold)
     command = Kubectl("n1", options({"kubectl": {}}), away=away, drained=True)
-    if not away:
-        controller.broken.touch()
-    trouble = controller.runs(command, f'touch "$BOOK.broken"; {DONE}', host)
+    controller.broken = not away
+    controller.server.before["GET pods"] = controller.breaks
+    trouble = controller.runs(command, host)
     if comes_back:
         assert trouble == "" and controller.drained is away
         assert taken == (["lock"] if away else []) + ["reconnect", "lock"]
@@ -388,7 +460,7 @@ def test_a_connection_that_breaks_is_opened_again(
 
 def test_no_kubectl(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
-    assert controller.drain("") == "kubectl is not installed on this machine"
+    assert controller.drain() == "kubectl is not installed on this machine"
 
 
 @pytest.mark.parametrize(("verb", "patches"), [("get", []), ("drain", [AWAY, BACK])])
@@ -403,75 +475,103 @@ def test_a_controller_that_can_start_no_process(
         return start(words, **options)
 
     monkeypatch.setattr(subprocess, "Popen", popen)
-    (controller.folder / "book").touch()
-    assert controller.drain(DONE) == f"kubectl {verb} failed: [Errno 11] Resource temporarily unavailable"
+    assert controller.drain() == f"kubectl {verb} failed: [Errno 11] Resource temporarily unavailable"
     assert controller.patches() == patches
 
 
-def test_an_answer_of_kubectl_that_is_no_text(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OURS", "\udcff")
-    assert "the node is still drained: kubectl get failed: 'utf-8' codec" in controller.drain("exit 1")
+@pytest.mark.parametrize(
+    ("at", "message"), [("GET n1", "kubectl get failed: exit -9"), ("GET pods", "kubectl drain failed: exit -9")]
+)
+def test_a_kubectl_that_is_killed(controller: Controller, at: str, message: str) -> None:
+    """It says nothing more."""
+    controller.server.before[at] = controller.kills
+    assert controller.drain() == message
+    assert controller.patches() == ([AWAY, BACK] if at == "GET pods" else [])
+
+
+def test_an_answer_that_is_no_text(controller: Controller) -> None:
+    """kubectl prints what the API server, or a proxy, answers."""
+
+    def refuses(request: Request) -> Answer:
+        controller.server.before["GET n1"] = lambda request: (403, b"\xff")
+        return FORBIDDEN
+
+    controller.server.before["GET pods"] = refuses
+    trouble = controller.drain()
+    assert "the node is still drained: kubectl get failed: 'utf-8' codec" in trouble, trouble
+
+
+@pytest.mark.fault("kubernetes-api-hangs")
+def test_an_api_server_without_an_answer(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drain, "ANSWER", 1)
+    controller.server.before["GET n1"] = controller.hangs
+    assert controller.drain() == "kubectl get gave no answer within 1 s"
+    assert [each.returncode for each in controller.started] == [-9] and not controller.drained
 
 
 def test_a_cordon_whose_answer_is_lost_is_taken_back(controller: Controller) -> None:
-    (controller.folder / "book.lost").touch()
-    assert "unexpected EOF" in controller.drain(PODS + DONE)
-    assert controller.patches() == [AWAY, BACK] and not controller.calls("drain")
+    server = controller.server
+
+    def lost(request: Request) -> None:
+        del server.before["PATCH n1"]
+        server.patch("gpuready", request.body)
+        raise ConnectionError
+
+    server.before["PATCH n1"] = lost
+    trouble = controller.drain()
+    assert trouble.startswith("kubectl patch failed: ") and "EOF" in trouble, trouble
+    assert controller.patches() == [AWAY, BACK] and not controller.calls("drain") and not server.cordoned
 
 
-DOWN, REFUSED = "kubectl get failed: exit 3", "kubectl drain failed: no"
-FAILS = "echo no >&2; exit 1"
 BUSY = "another gpuready run is changing this node"
-MARK, UNMARK = "drain-mark", "drain-unmark"
+MARK, UNMARK_STEP = "drain-mark", "drain-unmark"
+DOWN = ("kubectl get failed: The connection to the server 127.0.0.1:", " was refused")
 
 
 @pytest.mark.fault("kubernetes-api-down")
 @pytest.mark.parametrize(
-    ("script", "down", "marked", "locked", "trouble", "steps"),
+    ("happens", "marked", "locked", "trouble", "steps"),
     [
-        pytest.param(DONE, False, False, False, "", [MARK], id="drained"),
-        pytest.param(DONE, False, False, True, BUSY, [MARK], id="locked"),
-        pytest.param(DONE, True, False, False, DOWN, [MARK, UNMARK], id="down before the cordon"),
-        pytest.param(DONE, True, True, False, DOWN, [MARK], id="down, and an earlier run drained it"),
-        pytest.param(FAILS, False, True, False, REFUSED, [MARK, UNMARK], id="refused"),
+        pytest.param("", False, False, (), [MARK], id="drained"),
+        pytest.param("", False, True, (BUSY,), [MARK], id="locked"),
+        pytest.param("down", False, False, DOWN, [MARK, UNMARK_STEP], id="down before the cordon"),
+        pytest.param("down", True, False, DOWN, [MARK], id="down, and an earlier run drained it"),
+        pytest.param("refuses", True, False, (REFUSED,), [MARK, UNMARK_STEP], id="refused"),
         pytest.param(
-            f'touch "$BOOK.down"; {FAILS}',
-            False,
-            False,
-            False,
-            f"{REFUSED}; the node is still drained: {DOWN}",
-            [MARK],
-            id="refused, and then down",
+            "stops", False, False, (REFUSED, "; the node is still drained: ", *DOWN), [MARK], id="down in the drain"
         ),
     ],
 )
 def test_a_mark_stays_as_long_as_the_node_may_be_drained(
     controller: Controller,
     monkeypatch: pytest.MonkeyPatch,
-    script: str,
-    down: bool,
+    happens: str,
     marked: bool,
     locked: bool,
-    trouble: str,
+    trouble: tuple[str, ...],
     steps: list[str],
 ) -> None:
     host, taken = begun("n1"), list[str]()
     mark = File(text="in Kubernetes, as n1\n", mode=0o644, uid=0, gid=0, mtime=0)
     monkeypatch.setattr(drain, "node_state", lambda host: NodeState(files={DRAINED: mark} if marked else {}))
-    if down:
-        (controller.folder / "book.down").touch()
+    if happens == "down":
+        controller.server.stop()
+    elif happens:
+        controller.server.before["GET pods"] = getattr(controller, happens)
     commands = begin(host, NodeSpec.model_validate({"maintenance": {"drain": "kubectl"}}).maintenance)
     with pytest.raises(StopIteration) as end:
         while True:
             command = next(commands)
             if isinstance(command, Kubectl):
-                controller.runs(command, script, host)
+                controller.runs(command, host)
             elif isinstance(command, StepCommand):
                 taken.append(command.step.name)
                 command.reply = None if locked else Reply(0, "a note\n")
                 command.error = LockedError(BUSY) if locked else None
-    assert (end.value.value, taken) == (f"until drained: {trouble}" if trouble else "", steps)
+    expected = f"until drained: {'.*'.join(map(re.escape, trouble))}.*" if trouble else ""
+    assert re.fullmatch(expected, end.value.value) and taken == steps, end.value.value
+    assert ("still drained" in end.value.value) == (happens == "stops")
     assert context(host).drained is not bool(trouble)
-    assert (controller.folder / "book").exists() is not locked
+    assert bool(controller.started) is not locked
     notes = [] if locked else ["a note"] * len(steps)
     assert context(host).notes == [call.args[0] for call in host.log_styled.call_args_list] == notes

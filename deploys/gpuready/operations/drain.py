@@ -166,7 +166,7 @@ class Kubectl(PyinfraCommand):
                 process.kill()  # no effect on a kubectl that ended
         if code == 0:
             return
-        if time.monotonic() - begun >= self.limit or any("global timeout reached" in each for each in leaving.messages):
+        if time.monotonic() - begun >= self.limit:  # what kubectl says then depends on its version
             stay = str(leaving) or "pods"
             way = "; for more time, set timeout: 7d beside maintenance.drain.kubectl"
             raise NotDrained(f"after {_readable(self.limit)} there are still pods on {self.node}: {stay}{way}")
@@ -240,12 +240,14 @@ class Kubectl(PyinfraCommand):
         except subprocess.TimeoutExpired:
             raise NotDrained(f"{said} gave no answer within {ANSWER} s") from None
         if done.returncode:
-            told = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+            told = [line.strip() for line in done.stderr.splitlines() if line.strip() and not _LOGGED.match(line)]
             raise NotDrained(f"{said} failed: {'; '.join(told[-3:]) or f'exit {done.returncode}'}")
         return done.stdout
 
 
 _MISSING = "kubectl is not installed on this machine"
+#: A line of kubectl's log. What it logs of a failure, it says again in plain words.
+_LOGGED = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d\.")
 
 
 def _started(words: list[str]) -> subprocess.Popen[bytes]:
@@ -276,8 +278,8 @@ def _flags(options: KubectlOptions, limit: int) -> list[str]:
 def _advice(leaving: Leaving) -> str:
     """Return the setting that lets this drain continue; empty if none does."""
     said = " ".join(leaving.messages)
-    for word, key in (("local storage", "delete_emptydir"), ("no controller", "force")):
-        if word in said:
+    for flag, key in (("use --delete-emptydir-data ", "delete_emptydir"), ("use --force ", "force")):
+        if flag in said:
             return f"; maintenance: {{drain: {{kubectl: {{{key}: true}}}}}} permits that"
     return ""
 

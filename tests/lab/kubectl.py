@@ -1,0 +1,29 @@
+"""kubectl of Debian, fetched from its archive."""
+
+import functools
+import shutil
+import tempfile
+from pathlib import Path
+
+from tests.lab import cache, deb, host
+
+#: The package with kubectl, by the distribution that has it, and the archive's name for that.
+_PACKAGES = {
+    "debian12": ("bookworm", "kubernetes-client"),
+    "debian13": ("trixie", "kubectl"),
+    "sid": ("sid", "kubectl"),
+}
+
+
+@functools.cache
+def kubectl(suite: str = "sid") -> Path:
+    """A directory with kubectl: 1.20 of debian12, 1.32 of debian13, 1.36 of sid."""
+
+    def build(into: Path) -> None:
+        archive, package = _PACKAGES[suite]
+        with tempfile.TemporaryDirectory(prefix="gpuready-lab-apt-") as scratch:
+            deb.unpack(archive, (package,), Path(scratch))
+            (into / "bin").mkdir()
+            shutil.copy2(Path(scratch, "files/usr/bin/kubectl"), into / "bin/kubectl")
+
+    return cache.cached("kubectl", {"suite": suite, "architecture": host.architecture()}, build) / "bin"
