@@ -94,6 +94,8 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("RDMA buffer MR", "RDMA buffer MR registration failed: Cannot allocate memory"),
         ("libcuda.so.1: cannot", "libcuda.so.1: cannot open shared object file: Permission denied"),
         ("UCX ERROR ibv_modify_qp(DCI", "UCX ERROR ibv_modify_qp(DCI, RTR) failed : Connection timed out"),
+        ("ibwarn: [1323] _do_madrpc", "ibwarn: [1323] _do_madrpc: recv failed: Invalid argument"),
+        ("0/3 nodes are available: 3 Insufficient nvidia.com/gpu", "Insufficient nvidia.com/gpu.memory"),
         ("RuntimeError: Unable to load", "operation cublasGetVersion(nullptr, &version) failed: cuBlas arch mismatch"),
     ],
 )
@@ -322,6 +324,8 @@ GENERAL = (
     "failed (exitcode: -9) local_rank: 0 (pid: 1322) of binary: /usr/bin/python3",
     "docker: the container exited with code 137",
     "docker: the container exited with code 139",
+    "ImportError: libGL.so.1: cannot open shared object file: No such file or directory",
+    "[gpu01:288505:0:296459] Caught signal 11 (Segmentation fault: address not mapped to object at address 0x48)",
 )
 
 
