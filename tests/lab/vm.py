@@ -72,7 +72,7 @@ class VM(Node):
 
     # -- life ---------------------------------------------------------------------------------------------------
 
-    def start(self, docker: bool = True) -> None:
+    def start(self, docker: bool = False) -> None:
         if self.running():
             raise LabError(f"{self.name} is already running")
         image = Path(self.record.image)
@@ -115,7 +115,7 @@ class VM(Node):
         self.run("systemctl reboot", check=False)
         self.await_boot(before)
 
-    def await_boot(self, before: str, docker: bool = True) -> None:
+    def await_boot(self, before: str) -> None:
         """Wait until the VM is up with another boot_id than that: for a reboot that something else asks for."""
         limit = scale.Limit(self.boot_seconds)
         while True:
@@ -125,7 +125,7 @@ class VM(Node):
             if not self.running() or limit.over():
                 raise LabError(f"{self.name} did not reboot; its console ends with:\n{self.console()}")
             time.sleep(0.2)
-        self.wait(docker)
+        self.wait(docker=False)
 
     def kill(self) -> None:
         qemu.end(self.name)

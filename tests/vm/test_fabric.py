@@ -22,10 +22,7 @@ def roce(pair: tuple[VM, VM]) -> Iterator[tuple[VM, VM]]:
     """The pair, with a soft RoCE device each."""
     for vm in pair:
         vm.rxe()
-        vm.run("systemctl stop docker.socket docker.service containerd.service")  # not needed, and no core to spare
     yield pair
-    for vm in pair:
-        vm.run("systemctl start docker.socket docker.service")
 
 
 def left(vm: VM) -> str:
