@@ -11,6 +11,7 @@ import math
 import re
 import urllib.parse
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -61,8 +62,8 @@ def asked(watcher: Machine, expression: str) -> dict[str, float]:
 
 @pytest.mark.core
 def test_the_exporter_loads_no_module(pair: tuple[VM, ...], gpuready: Gpuready, inventory: Inventories) -> None:
-    for vm in pair:
-        vm.install("prometheus-node-exporter")
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(lambda vm: vm.install("prometheus-node-exporter"), pair))
     where = inventory(pair, monitoring={"rdma_exporter": "textfile"})
     result = gpuready("apply", "--yes", "--only", "monitoring", "--batch", "100%", inventory=where, code=0)
     for vm in pair:
