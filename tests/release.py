@@ -35,6 +35,7 @@ LOCK = (ROOT / "requirements.txt").read_text("utf-8")
 #: A pin, its hashes, and what needs it, as uv writes them.
 PIN = re.compile(r"^([^#\s].*?)((?: \\\n    --hash=\S+)*)(?:\n    # via((?: \S.*|(?:\n    #   .*)+)))?$", re.M)
 PINS = PIN.findall(LOCK)
+IMAGE = f"gpuready:{__version__}"
 #: What only the owner can fill in.
 OWNER = "OWNER:"
 
@@ -172,17 +173,21 @@ def index(out: Path) -> None:
 
 
 def image(file: Path, out: Path, epoch: int, base: str = "") -> tuple[bool, str]:
-    """Make the image gpuready:VERSION of the wheel. Return whether it was made, and its digest or the reason."""
+    """Make the image of the wheel. Return whether it was made, and its digest or the reason."""
     if not base:
         return False, "no image: give its base, IMAGE@sha256:DIGEST"
     if shutil.which("podman") is None:
         return False, "no image: podman is not installed"
-    name = f"gpuready:{__version__}"
-    words = ("--timestamp", str(epoch), "--build-arg", f"BASE={base}", "-t", name, "-f", file, out)
-    done = subprocess.run(["podman", "build", "--quiet", *words], capture_output=True, text=True, check=False)
+    done = subprocess.run(build(file, out, epoch, base), capture_output=True, text=True, check=False)
     if done.returncode:
         return False, f"no image: podman build: {done.stderr.strip()}"
-    return True, f"the image {name} is {done.stdout.strip()}"
+    return True, f"the image {IMAGE} is {done.stdout.strip()}"
+
+
+def build(file: Path, out: Path, epoch: int, base: str, *options: str) -> list[str]:
+    """The command that builds the image of the wheel in ``out``, on this base. ``options``: podman's own, too."""
+    words = ("--timestamp", str(epoch), "--build-arg", f"BASE={base}", "-t", IMAGE, "-f", str(file), str(out))
+    return ["podman", "build", "--quiet", *options, *words]
 
 
 def sums(out: Path) -> None:

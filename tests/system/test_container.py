@@ -3,6 +3,7 @@
 Nothing comes from a registry or a package index: the base is a small Debian with Python, the wheels lie in a folder.
 """
 
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -20,14 +21,9 @@ pytestmark = pytest.mark.lab
 _DISTRO, _PYTHON = "debian13", "3.13"
 _PACKAGES = "ca-certificates,openssh-client,python3-venv"
 _PIP = "[global]\nno-index = true\nfind-links = /wheels\ndisable-pip-version-check = true\n"
-_BUILD = """
-podman import -q /root/base.tar localhost/base
-cd /root/build
-limits=$(bash -c 'echo --ulimit nofile=$(ulimit -Hn) --ulimit nproc=$(ulimit -Hu)')
-podman build -q --isolation chroot --network host $limits --timestamp 1700000000 \
-  --build-arg BASE=localhost/base -v /root/wheels:/wheels:ro -v /root/pip.conf:/etc/pip.conf:ro \
-  -t gpuready -f Containerfile dist
-"""
+#: What a build needs in a machine that is a container, and for pip without an index.
+_OPTIONS = "--isolation chroot --network host -v /root/wheels:/wheels:ro -v /root/pip.conf:/etc/pip.conf:ro"
+_LIMITS = "--ulimit nofile=$(ulimit -Hn) --ulimit nproc=$(ulimit -Hu)"
 _RUN = "podman --cgroup-manager cgroupfs run --rm --network host --pids-limit 0"
 
 
@@ -66,8 +62,14 @@ def test_it_plans_a_node_over_ssh_as_another_user_than_root(fresh: Hosts, tmp_pa
     node.put(tmp_path / "pip.conf", "/root/pip.conf")
     node.put(ROOT / "Containerfile", "/root/build/Containerfile")
     node.put(next(tmp_path.glob("*.whl")), f"/root/build/dist/gpuready-{__version__}-py3-none-any.whl")
-    node.sh(_BUILD)
-    found = node.run(f"{_RUN} --entrypoint sh gpuready -c 'id; gpuready --version; command -v ssh-keygen'").stdout
+    node.sh("podman import -q /root/base.tar localhost/base")
+    limits = node.run(f"bash -c 'echo {_LIMITS}'").stdout
+    options = (*_OPTIONS.split(), *limits.split())
+    build = release.build(Path("Containerfile"), Path("dist"), 1_700_000_000, "localhost/base", *options)
+    node.sh(f"cd /root/build\n{shlex.join(build)}")
+    found = node.run(
+        f"{_RUN} --entrypoint sh {release.IMAGE} -c 'id; gpuready --version; command -v ssh-keygen'"
+    ).stdout
     user, version, _ = found.splitlines()
     assert user.startswith("uid=1000(gpuready) gid=0(root)")
     assert version.startswith(f"gpuready {__version__}, pyinfra ")
@@ -80,6 +82,6 @@ def test_it_plans_a_node_over_ssh_as_another_user_than_root(fresh: Hosts, tmp_pa
     for name in ("key", "hosts.yaml"):
         node.put(tmp_path / name, f"/root/work/{name}")
     node.sh("chown -R 1000 /root/work; chmod 600 /root/work/key")
-    run = f"{_RUN} -v /root/work:/work gpuready"
+    run = f"{_RUN} -v /root/work:/work {release.IMAGE}"
     plan = node.run(f"{run} plan --host-keys accept-new --detailed-exitcode", check=False)
     assert plan.returncode == 2 and "would change" in plan.stdout, plan.stdout + plan.stderr
