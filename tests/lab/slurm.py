@@ -51,8 +51,11 @@ MessageTimeout=5
 KillWait=60
 GresTypes=gpu
 NodeName={name} NodeAddr=127.0.0.1 CPUs=2 Gres=gpu:h200:2
-PartitionName=gpu Nodes=ALL Default=YES MaxTime=INFINITE
+NodeName={spare} NodeAddr=127.0.0.1 Port=7999 State=DOWN
+PartitionName=gpu Nodes={name} Default=YES MaxTime=INFINITE
 """
+#: A node that is down from the beginning.
+SPARE = "spare"
 _FILES = {
     CONF: _CONF,
     "etc/slurm/gres.conf": "Name=gpu Type=h200 File=/dev/null,/dev/zero\n",
@@ -86,7 +89,7 @@ def start(machine: Machine) -> None:
     for path, text in _FILES.items():
         place = machine.root / path
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text.format(name=machine.name, cgroup=_CGROUP[machine.distro]), "utf-8")
+        place.write_text(text.format(name=machine.name, spare=SPARE, cgroup=_CGROUP[machine.distro]), "utf-8")
     machine.run(f"set -e\n{_USERS}")
     await_state(machine, "IDLE")
 

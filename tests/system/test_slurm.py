@@ -1,13 +1,15 @@
-"""Slurm's own commands and daemons: drain, idle, resume, jobs that run throughout, and the gate as slurmd starts it.
+"""Slurm's own commands and daemons: drain, idle, resume, jobs that run throughout, the gate, the script of launch.
 
 Slurm is Debian's: 24.11, and 22.05 and 26.05 for the steps alone, with slurmctld and slurmd on one machine. The
 disturbance is the exporter's: class recreate, because systemd is reloaded.
 """
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+import yaml
 
 from gpuready.base.records import unmarked
 from gpuready.components.gate.component import SCRIPT
@@ -17,10 +19,12 @@ from gpuready.model.parse import parse
 from gpuready.model.slurm import SlurmNode
 from gpuready.model.state import Unknown
 from gpuready.operations.drain import DrainSlurm
+from tests.command import write_states
 from tests.lab import Lab, image, slurm
 from tests.system.disturbed import Disturbed
 from tests.system.faults import lock_is_free, until
 from tests.system.harness import Gpuready, Inventories
+from tests.verbs.launch.test_training import TORCHRUN, over_tcp
 
 PROGRAM = "/etc/slurm/gpuready-gate"
 #: A job that ends when it may.
@@ -43,21 +47,29 @@ scontrol update NodeName=$(hostname) State=RESUME
 
 
 class Node(Disturbed):
-    """A machine with Slurm and the exporter."""
+    """A machine with Slurm and the exporter. ``notes``: what the last step printed for the user."""
+
+    notes = ""
+
+    @property
+    def mark(self) -> Path:
+        return self.root / DRAINED.lstrip("/")
 
     def given_back(self) -> None:
-        assert not (self.root / DRAINED.lstrip("/")).exists()
+        assert not self.mark.exists()
 
-    def drain(self, phase: str, limit: int = 0, meanwhile: str = "") -> tuple[int, str]:
+    def drain(self, phase: str, limit: int = 0, meanwhile: str = "", name: str = "") -> tuple[int, str]:
         """Exit code and stderr of the step that drains the node (before) or resumes it (after).
 
-        ``meanwhile``: what happens when the step waits for the first time. After that, it asks often.
+        ``meanwhile``: what happens when the step waits for the first time. After that, it asks often. ``name``: another
+        node of Slurm's.
         """
         happens = ""
         if meanwhile:
             once = f"[ -e /run/slept ] || {{ touch /run/slept; {meanwhile}; }}"
             happens = f"rm -f /run/slept\nsleep() {{ {once}; command sleep 0.2; }}\n"
-        found = self.run("sh", stdin=happens + DrainSlurm(phase, "", limit).render(), check=False)
+        found = self.run("sh", stdin=happens + DrainSlurm(phase, name, limit).render(), check=False)
+        self.notes = found.stdout
         return found.returncode, found.stderr
 
     def state(self) -> set[str]:
@@ -152,17 +164,65 @@ def test_only_what_gpuready_drained_comes_back(node: Node, case: Case) -> None:
     assert node.drain("before") == (0, "")
     if case.drains:
         assert ("DRAIN" in node.state(), node.reason()) == (True, "gpuready")
-        assert (node.root / DRAINED.lstrip("/")).exists()
+        assert node.mark.exists()
     else:
         assert (node.state(), node.reason()) == (before, reason)
         node.given_back()
     assert node.drain("after") == (0, "")
     node.given_back()
     if case.drains:
-        assert "DRAIN" not in node.state()
+        assert "DRAIN" not in node.state() and node.notes == ""
         assert node.reason() in ("resumed by gpuready", "")  # 22.05 keeps no reason
     else:
         assert (node.state(), node.reason()) == (before, reason)
+        assert f"{node.name} stays " in node.notes
+
+
+@pytest.mark.fault("slurm-out-of-service")
+@newest
+def test_a_node_that_is_down_without_a_reason(node: Node) -> None:
+    """scontrol sets none down without a reason, but slurm.conf does."""
+    shown = node.run(f"scontrol show node {slurm.SPARE} -o").stdout
+    assert " State=DOWN" in shown and "Reason=" not in shown
+    assert node.drain("before", name=slurm.SPARE) == node.drain("after", name=slurm.SPARE) == (0, "")
+    assert node.notes.startswith(f"Slurm's {slurm.SPARE} stays DOWN")
+    assert node.notes.endswith(", because gpuready did not set that state: see sinfo -R\n")
+
+
+@pytest.mark.fault("drained-another-way")
+@newest
+def test_only_the_way_that_drained_a_node_removes_its_mark(node: Node) -> None:
+    for other in ("in Kubernetes, as n1", "by maintenance.drain.before", "in Slurm, as n2"):
+        node.mark.write_text(f"{other}\n", "utf-8")
+        says = f"an earlier run drained the node {other}: once it is back in service, remove {DRAINED}\n"
+        try:
+            assert (node.drain("before"), node.notes) == ((1, says), "")
+            assert node.state() == {"IDLE"}
+            assert (node.drain("after"), node.notes) == ((0, ""), says)
+            assert node.mark.read_text("utf-8") == f"{other}\n"
+        finally:
+            node.mark.unlink()
+    for phase in ("before", "before", "after"):  # the second one goes on after a run that was killed
+        assert (node.drain(phase), node.notes) == ((0, ""), "")
+        if phase == "before":
+            assert node.mark.read_text("utf-8") == f"in Slurm, as {node.name}\n"
+    node.given_back()
+
+
+@pytest.mark.fault("drain-mark")
+@newest
+def test_a_mark_that_cannot_be_written_or_removed(node: Node) -> None:
+    """Nothing is drained; or the node is back all the same, and a note says what to do."""
+    node.mark.mkdir()  # rm removes no directory
+    try:
+        code, why = node.drain("before")
+        assert code == 1 and why.endswith(f"cannot write {DRAINED}\n")
+        assert node.state() == {"IDLE"}
+        node.update("State=DRAIN", "Reason=gpuready")
+        assert node.drain("after")[0] == 0 and "drain is over" in node.notes and "remove it" in node.notes
+        assert node.state() == {"IDLE"}
+    finally:
+        node.mark.rmdir()
 
 
 @pytest.mark.fault("slurm-others-drain")
@@ -215,6 +275,7 @@ OVER = "end=0"
 #: slurmctld writes its state some seconds after a change.
 KILL = "until grep -qa gpuready /var/lib/slurm/slurmctld/node_state; do command sleep 0.1; done; "
 KILL += "systemctl kill -s KILL slurmctld"
+RESUME = "scontrol update NodeName=$(hostname) State=RESUME"
 #: The step's limit for an answer.
 SOON = 'timeout() { shift 3; command timeout -k 1 1 "$@"; }'
 FAULTS = {
@@ -233,7 +294,8 @@ FAULTS = {
         "systemctl start slurmd",
         ("there are still Slurm jobs",),
     ),
-    "resumed by others": Fault("scontrol update NodeName=$(hostname) State=RESUME", says=("went back into service",)),
+    "resumed by others": Fault(RESUME, says=("went back into service",)),
+    "resumed by others, and no job is left": Fault(f"{RESUME}; {END}", says=("went back into service",)),
 }
 
 
@@ -251,7 +313,7 @@ def test_what_happens_in_a_drain(node: Node, fault: Fault) -> None:
     until(lambda: node.run("scontrol ping", check=False).stdout.count("UP"), 60)
     if fault.drained or not fault.says:
         until(lambda: "DRAIN" in node.state() and node.reason() == "gpuready", 60)
-        assert (node.root / DRAINED.lstrip("/")).exists()
+        assert node.mark.exists()
     else:
         node.given_back()
         assert "DRAIN" not in node.state()
@@ -261,6 +323,53 @@ def test_what_happens_in_a_drain(node: Node, fault: Fault) -> None:
     assert node.drain("before", 60) == node.drain("after") == (0, "")
     node.given_back()
     assert "DRAIN" not in node.state()
+
+
+class Down(NamedTuple):
+    """How a node goes down while a step waits for a job, what others did before, and whether it stays down."""
+
+    happens: str
+    before: str = "true"
+    stays: bool = True
+
+
+MINE = "scontrol update NodeName=$(hostname) State=DOWN Reason=mine"
+DOWN = {
+    "by others": Down(MINE),
+    "drained by others, and down": Down(MINE, "scontrol update NodeName=$(hostname) State=DRAIN Reason=theirs"),
+    "as its jobs are asked for": Down(f'timeout() {{ shift 3; [ "$1" != squeue ] || {MINE}; "$@"; }}'),
+    # So does slurmctld after SlurmdTimeout; with the shortest one, that takes 10 s.
+    "its slurmd is silent": Down(MINE.replace("mine", "'gpuready : Not responding'"), stays=False),
+}
+
+
+@pytest.mark.fault("slurm-node-dies", "slurm-out-of-service")
+@newest
+@pytest.mark.parametrize("down", DOWN.values(), ids=DOWN)
+def test_a_node_that_goes_down_in_a_drain_is_not_disturbed(node: Node, down: Down) -> None:
+    """slurmctld requeues its job, so that none is listed any more; but it may still run there."""
+    node.job()
+    node.sh(down.before)
+    code, why = node.drain("before", 1800, down.happens)
+    assert (code, why) == (1, f"{node.name} went down while gpuready waited for its jobs\n")
+    node.given_back()
+    if down.stays:
+        assert (node.state(), node.reason()) == ({"DOWN", "DRAIN"}, "mine")
+        assert node.notes.startswith(f"Slurm's {node.name} stays DOWN+DRAIN")
+    else:
+        assert not node.state() & {"DOWN", "DRAIN"} and node.notes == ""
+
+
+@pytest.mark.fault("slurm-node-dies")
+@newest
+@pytest.mark.parametrize(("addition", "stays"), [("Not responding", False), ("Low RealMemory", True)])
+def test_slurmctld_adds_to_the_reason_in_a_drain(node: Node, addition: str, stays: bool) -> None:
+    """It does so while slurmd is silent, as in a reboot. Any other addition is a drain of Slurm's own."""
+    assert node.drain("before") == (0, "")
+    node.update("State=DOWN", f"Reason='gpuready : {addition}'")
+    assert node.drain("after") == (0, "")
+    node.given_back()
+    assert ("DOWN" in node.state(), f"{node.name} stays DOWN+DRAIN" in node.notes) == (stays, stays)
 
 
 @pytest.mark.fault("slurm-job-starts")
@@ -333,6 +442,28 @@ def test_a_node_that_somebody_else_drained_stays_so(node: Node) -> None:
 
 
 GRES = "/etc/slurm/gres.conf"
+FEWER = f"cp {GRES} {GRES}.whole; echo Name=gpu Type=h200 File=/dev/null >{GRES}; systemctl restart slurmd"
+WHOLE = f"mv {GRES}.whole {GRES}; systemctl restart slurmd"
+
+
+@pytest.mark.fault("slurm-fewer-gres")
+def test_a_drained_node_that_registers_with_fewer_gpus(node: Node) -> None:
+    """Slurm replaces gpuready's reason: the drain is its own. 22.05 keeps that reason, but does not resume the node."""
+    assert node.drain("before") == (0, "")
+    node.sh(FEWER)
+    try:
+        until(lambda: "INVALID_REG" in node.state(), 60)
+        code, why = node.drain("after")
+        if code:
+            assert why.startswith(f"{node.name} cannot be resumed: ") and node.mark.exists()
+        else:
+            assert f"{node.name} stays " in node.notes and not node.mark.exists()
+        assert "DRAIN" in node.state()
+    finally:
+        node.sh(WHOLE)
+    until(lambda: "INVALID_REG" not in node.state(), 60)
+    assert node.drain("after") == (0, "")
+    assert ("DRAIN" in node.state()) == (not code)
 
 
 @pytest.mark.fault("slurm-fewer-gres")
@@ -345,14 +476,14 @@ def test_the_probe_reads_what_slurm_has_of_the_node(node: Node) -> None:
     found = probed()
     assert isinstance(found, SlurmNode), found
     assert (found.name, found.state.split("+")[0], found.gpus) == (node.name, "IDLE", {"h200": 2})
-    node.sh(f"cp {GRES} {GRES}.whole; echo Name=gpu Type=h200 File=/dev/null >{GRES}; systemctl restart slurmd")
+    node.sh(FEWER)
     until(lambda: "INVALID_REG" in node.state(), 60)
     found = probed()
     assert isinstance(found, SlurmNode) and "INVALID_REG" in found.state
     # Slurm drained it, so it is not gpuready's to resume.
     assert node.drain("before") == node.drain("after") == (0, "")
-    assert node.state() >= {"DRAIN", "INVALID_REG"}
-    node.sh(f"mv {GRES}.whole {GRES}; systemctl restart slurmd; systemctl stop slurmctld")
+    assert node.state() >= {"DRAIN", "INVALID_REG"} and f"{node.name} stays " in node.notes
+    node.sh(f"{WHOLE}; systemctl stop slurmctld")
     found = probed()
     assert isinstance(found, Unknown), found
     assert "Unable to contact slurm controller" in found.unknown or "no answer within 3 s" in found.unknown
@@ -458,3 +589,27 @@ def test_slurmd_asks_the_gate_before_and_after_a_job(node: Node) -> None:
     assert node.run(PROGRAM, check=False).returncode == 1
     # One slurm.conf holds for nodes without GPUs, too.
     node.run(f"rm {SCRIPT}; {PROGRAM}")
+
+
+@newest
+def test_sbatch_runs_the_batch_script_of_launch(node: Node, tmp_path: Path) -> None:
+    """For this node alone, and beside one with other settings. A script stands in for PyTorch's torchrun."""
+    node.script("/usr/local/bin/torchrun", TORCHRUN)
+    here, other = over_tcp(1, "ens1"), over_tcp(2, "eth0")
+    for states, options in (({node.name: here}, ""), ({"other": other, node.name: here}, "--nodes=1")):
+        inventory = {
+            "all": {"hosts": dict.fromkeys(states), "vars": {"gpuready": {"nccl": {"subnets": ["10.0.0.0/24"]}}}}
+        }
+        (tmp_path / "hosts.yaml").write_text(yaml.safe_dump(inventory), "utf-8")
+        recorded = write_states(tmp_path / "states.json", states)
+        words = ("launch", "slurm", "--state", recorded)
+        text = node.gpuready(*words, inventory=tmp_path / "hosts.yaml", check_json=False, code=0).stdout
+        assert ("SLURMD_NODENAME" in text) == bool(options)
+        node.script("/var/tmp/ddp.sbatch", text)
+        number = node.run(f"cd /var/tmp && sbatch --parsable {options} ddp.sbatch").stdout.strip()
+        until(lambda number=number: node.of(number, "%T") in ("COMPLETED", "FAILED", ""), 60)
+        assert (node.root / f"var/tmp/ddp-{number}.out").read_text("utf-8") == (
+            f"GLOO_SOCKET_IFNAME=ens1\nMASTER_ADDR={node.name}\nNCCL_SOCKET_IFNAME==ens1\n"
+            f"--nnodes 1 --nproc-per-node 1 --max-restarts 3 --rdzv-id {number} --rdzv-backend c10d "
+            f"--rdzv-endpoint {node.name}:29500 ddp.py\n"
+        )
