@@ -127,22 +127,26 @@ def batch(tmp_path: Path, exits: Exits) -> Callable[..., Said]:
     return printed
 
 
+#: A torchrun that prints its settings and its words.
+TORCHRUN = """#!/bin/sh
+env | grep -E '^(NCCL|GLOO|MASTER)' | sort
+echo "$@"
+"""
+
+
 def started(script: str, tmp_path: Path, node: str) -> subprocess.CompletedProcess[str]:
-    """Run a batch script as on a node: srun starts the task, which prints NCCL's settings and its words."""
-    stub = tmp_path / "torchrun"
-    stub.write_text('#!/bin/sh\nenv | grep -E "^(NCCL|GLOO)" | sort\necho "$@"\n')
-    stub.chmod(0o755)
-    (tmp_path / "srun").write_text('#!/bin/sh\nshift\nexec "$@"\n')
-    (tmp_path / "scontrol").write_text("#!/bin/sh\necho gpu01\n")
-    for each in ("srun", "scontrol"):
-        (tmp_path / each).chmod(0o755)
+    """Run a batch script's settings and task as on this node, without Slurm; tests/system/test_slurm.py has sbatch."""
+    (tmp_path / "torchrun").write_text(TORCHRUN)
+    (tmp_path / "torchrun").chmod(0o755)
     (tmp_path / "job.sh").write_text(script)
     checked = subprocess.run([shellcheck(), "-s", "sh", str(tmp_path / "job.sh")], capture_output=True, text=True)
     assert checked.returncode == 0, checked.stdout
+    settings, task = script.partition("export MASTER_ADDR\n")[2].split("exec srun ")
     return subprocess.run(
-        ["sh", str(tmp_path / "job.sh")], capture_output=True, text=True, check=False,
+        ["sh", "-c", f'set -eu\ntask() {{ shift; "$@"; }}\n{settings}task {task}'],
+        capture_output=True, text=True, check=False,
         env={"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURMD_NODENAME": node, "SLURM_JOB_NUM_NODES": "2",
-             "SLURM_JOB_NODELIST": "gpu[01-02]", "SLURM_JOB_ID": "7"},
+             "SLURM_JOB_ID": "7", "MASTER_ADDR": "gpu01"},
     )  # fmt: skip
 
 
@@ -170,7 +174,8 @@ def test_a_batch_script_sets_on_each_node_what_is_its_own(batch: Callable[..., S
         words = (
             "--nnodes 2 --nproc-per-node 1 --max-restarts 3 --rdzv-id 7 --rdzv-backend c10d --rdzv-endpoint gpu01:29500"
         )
-        assert found.stdout == f"GLOO_SOCKET_IFNAME={netdev}\nNCCL_SOCKET_IFNAME=={netdev}\n{words} ddp.py\n"
+        variables = f"GLOO_SOCKET_IFNAME={netdev}\nMASTER_ADDR=gpu01\nNCCL_SOCKET_IFNAME=={netdev}\n"
+        assert found.stdout == f"{variables}{words} ddp.py\n"
     found = started(out, tmp_path, "gpu99")
     assert (found.returncode, found.stdout) == (1, "") and "no NCCL settings for node gpu99" in found.stderr
     both = {"gpu01.a": over_tcp(1, "ens1"), "gpu01.b": over_tcp(2, "eth0")}
