@@ -97,6 +97,11 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("ibwarn: [1323] _do_madrpc", "ibwarn: [1323] _do_madrpc: recv failed: Invalid argument"),
         ("0/3 nodes are available: 3 Insufficient nvidia.com/gpu", "Insufficient nvidia.com/gpu.memory"),
         ("RuntimeError: Unable to load", "operation cublasGetVersion(nullptr, &version) failed: cuBlas arch mismatch"),
+        ("NCCL WARN Call to bind", "ras/client_support.cc:160 NCCL WARN Call to bind failed: Address already in use"),
+        ("Error! Your kernel headers for kernel X", "Your kernel headers for kernel linux-headers-6.9 cannot be found"),
+        ("ValueError: Current node has no GPU", "Ray does not allocate any GPUs on the driver node."),
+        ("0/3 nodes are available: 3 Insufficient", "queue resource quota insufficient: insufficient nvidia.com/gpu"),
+        ("socketStartConnect", "ncclsocket_socket.cpp: socketStartConnect: Connect to a.b<4> failed : timed out"),
     ],
 )
 def test_another_code_of_the_same_program_is_another_message(title: str, text: str) -> None:
