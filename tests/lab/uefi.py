@@ -4,6 +4,7 @@ The firmware starts shim, which Microsoft signed; shim starts Debian's signed GR
 signed. The boot partition is a directory of the host, which QEMU shows as a FAT file system.
 """
 
+import contextlib
 import re
 import shutil
 import socket
@@ -59,12 +60,16 @@ def devices(boot: Path, variables: Path) -> list[str]:
 
 
 class Console:
-    """A person at the serial console, for MokManager: waits for words on the screen, and types."""
+    """A person at the serial console, for MokManager: waits for words on the screen, and types.
+
+    The firmware writes byte by byte, and after some 280 bytes that nobody read it loses what it paints: so there is no
+    pause without reading.
+    """
 
     def __init__(self, path: Path) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.connect(str(path))
-        self._socket.settimeout(0.5)
+        self._socket.settimeout(0.2)
         self._seen = ""
 
     def __enter__(self) -> "Console":
@@ -74,29 +79,32 @@ class Console:
         self._socket.close()
 
     def expect(self, words: str, seconds: float = 240) -> None:
-        """Read on until these words have come since the last ones."""
+        """Read on until these words have come since the last ones, or since the last key."""
         limit = scale.Limit(seconds)
         while words not in (plain := _ESCAPES.sub("", self._seen)):
             if limit.over():
                 raise LabError(f"the console does not say {words!r}; it said:\n{plain[-2000:]}")
-            try:
-                self._seen += self._socket.recv(4096).decode("utf-8", "replace")
-            except TimeoutError:
-                continue
+            self._read()
         self._seen = plain.partition(words)[2]
 
     def type(self, *keys: str) -> None:
         """Press keys one by one: the firmware reads an escape sequence as one key only if it comes at once."""
         for key in keys:
+            self._rest(1)
+            self._seen = ""
             self._socket.sendall(key.encode())
-            time.sleep(1)
 
     def choose(self, words: str) -> None:
-        """Choose the second line of MokManager's menu, which has these words.
-
-        A menu reaches the serial line wholly only when the next key is pressed, so there is nothing to wait for before.
-        """
-        time.sleep(scale.seconds(4))
-        self.type(DOWN)
+        """Choose the second line of MokManager's menu, which has these words."""
         self.expect(words)
-        self.type(ENTER)
+        self._rest(scale.seconds(2))  # until it is painted
+        self.type(DOWN, ENTER)
+
+    def _rest(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self._read()
+
+    def _read(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            self._seen += self._socket.recv(4096).decode("utf-8", "replace")
