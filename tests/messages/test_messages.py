@@ -103,7 +103,7 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("0/3 nodes are available: 3 Insufficient", "queue resource quota insufficient: insufficient nvidia.com/gpu"),
         ("Caught signal 11 in ucp_ep_rkey", "osc_ucx_comm.c:100 Error: ucp_ep_rkey_unpack failed: Invalid parameter"),
         ("Segfault: cuEventQuery", "Caught signal 11\nuct_cuda_base_iface_event_fd_arm\nucp_worker_arm in ucxx"),
-        ("rdma dev set netns", "rdma dev set mlx5_0 adaptive-moderation on\nerror: Operation not supported"),
+        ("rdma dev set mlx5_0", "rdma dev set mlx5_0 adaptive-moderation on\nerror: Operation not supported"),
         ("mlnx-ofed-", "mlnx-ofed-kernel-modules : Depends: linux-modules-extra-6 but it is not going to be used"),
         ("RuntimeError: PD Dis", "PD Disaggregation does NOT support PD with speculative decoding"),
         ("Failed to exchange data", "package foo 3.2 is not compatible with versions older than 2.0"),
