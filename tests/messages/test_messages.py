@@ -102,6 +102,18 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("ValueError: Current node has no GPU", "Ray does not allocate any GPUs on the driver node."),
         ("0/3 nodes are available: 3 Insufficient", "queue resource quota insufficient: insufficient nvidia.com/gpu"),
         ("socketStartConnect", "ncclsocket_socket.cpp: socketStartConnect: Connect to a.b<4> failed : timed out"),
+        ("gres/gpu count reported", "gres_node_config_validate: gres/gpu: Count changed on node gpu01 (0 != 8)"),
+        ("slurmd: error: Unable to initialize cgroup", "error: cannot create auth context\nslurmd initialization failed"),
+        ("NVRM: os_schedule", "BUG: scheduling while atomic: swapper/12/0\nModules linked in: nfs nvidia_uvm(PO) ib_core"),
+        ("NVRM: os_schedule", "BUG: sleeping function called from invalid context at a.c:5\nTainted: P OE nvidia"),
+        ("NVRM: GSP-FMC", "NVRM: kgspInitRm_IMPL: Max GSP-RM boot attempts exceeded: 4/4"),
+        ("NVRM: Fatal Error while", "NVRM: BAR resizing failed with error `-16`."),
+        ("request to query NVSwitch", "NVRM: Assertion failed: Nothing to do [NV_WARN_NOTHING_TO_DO] (0x00010006) @ gpu.c"),
+        ("INFO: task nvidia-smi", "INFO: task pt_main_thread:12 blocked for more than 122 seconds.\nnfs_wait+0x1/0x2 [nfs]"),
+        ("The following GPUs could", "Failed to destroy GPU instances: In use by another client"),
+        ("HW Slowdown", "SW Thermal Slowdown : Active"),
+        ("No devices were found", "adb: no devices were found"),
+        ("modprobe: ERROR: could not insert 'nvidia': Unk", "could not insert 'nvidia_peermem': Unknown symbol in module"),
     ],
 )
 def test_another_code_of_the_same_program_is_another_message(title: str, text: str) -> None:
