@@ -94,7 +94,10 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("RDMA buffer MR", "RDMA buffer MR registration failed: Cannot allocate memory"),
         ("nvidia/nv.c: error", "/build/host/nvme.h:12:5: error: implicit declaration of function 'blk_mq_foo'"),
         ("nvidia/nv.c: error", "dkms/nvidia-fs/2/build/nvfs-dma.c:9:5: error: implicit declaration of function 'f'"),
-        ("Error! Bad return status for module build on kernel (nvidia,", "dkms autoinstall on 6.8 failed for nvidia-fs(10)"),
+        (
+            "Error! Bad return status for module build on kernel (nvidia,",
+            "dkms autoinstall on 6.8 failed for nvidia-fs(10)",
+        ),
         ("Building DKMS module: nvidia-570", "Building DKMS module: nvidia-fs-2.24.2... FAILED!"),
         ("Error! Application of patch", "Application of patch fix.patch failed. Check /var/lib/dkms/nvidia-fs/2.24.2"),
         ("akmods: Building rpms", "akmods: Building rpms failed; see /var/cache/akmods/wl/6.30-for-6.15.failed.log"),
