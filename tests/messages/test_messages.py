@@ -109,6 +109,17 @@ def test_another_code_of_the_same_program_is_another_message(title: str, text: s
     assert not [found for found in titles(text) if found.startswith(title)]
 
 
+def test_the_plain_text_of_a_pattern_is_outside_of_its_groups() -> None:
+    """What stands in a group is one of several: a text without it can still be the message."""
+    assert plain("bnxt.{0,60}(?:init phase [12] failed|firmware (?:reset|hangs)[^.]{0,40}abort)") == ("bnxt", 4)
+    assert plain(r"unable (?:\([^)]{1,9}\))? to open (?! (?:2 )?'out of memory)") == (" to open ", 16)
+    for text, title in (
+        ("bnxt_en 0000:41:00.0 eth0: Firmware not responding, status: 0x8000", "bnxt_en: Error (timeout"),
+        ("librdmacm: Warning: couldn't read ABI version.", "Failed to get IB devices list"),
+    ):
+        assert [found for found in titles(text) if found.startswith(title)], text
+
+
 def test_no_advice_asks_for_what_the_text_has(exits: Exits) -> None:
     out = exits(0, "explain", "unhandled system error, NCCL version 2.20.5\nLast error:\nzorg failed to flarb").out
     assert (
