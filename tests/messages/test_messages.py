@@ -90,6 +90,17 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("dcgm-exporter: listen", "dcgm-exporter: failed to listen on :9400: permission denied"),
         ("update-application", "failed to create application profiles directory: mkdirat etc: permission denied"),
         ("nvidia-imex: Failed", "nvidia-imex: Failed to allocate Imex session, NV_ERR_INSUFFICIENT_PERMISSIONS"),
+        ("GpuDcgmConnectivityFailure", "GpuDcgmConnectivityFailure  False  GpuDcgmConnectivityFailureIsHealthy"),
+        ("Failed to perform OCSP", "OCSP response of https://ocsp.ndis.nvidia.com: certificate status is revoked"),
+        ("CUDA driver error: inv", "_SymmetricMemory.rendezvous(tensor, name)\nCUDA driver error: out of memory"),
+        ("NVLink fabric state cached", "team_internal_nvls.cpp:254: non-zero status: 401 cuMemMap failed to map"),
+        ("NCCL WARN socketTryAccept", "NCCL WARN socketTryAccept: Accept failed: Too many open files in system"),
+        ("The client socket has failed", "client socket has failed to connect to [::1]:9 (errno: 99 - Cannot assign"),
+        ("NCCL WARN NCCL library", "The application was compiled with too old version of NCCL."),
+        ("NCCL WARN Call to ibv_query_port", "NCCL WARN Call to ibv_alloc_pd failed with error Cannot allocate memory"),
+        ("NCCL WARN Call to bind", "ras/client_support.cc:1160 NCCL WARN Call to bind failed: Address already in use"),
+        ("nv-fabricmanager: error", "nv-hostengine: error while loading shared libraries: libdcgm.so: wrong ELF class"),
+        ("NCCL WARN NET/IB : mlx5_0:1 Got async event", "NET/IB : mlx5_1:1 Got async error event: port active"),
         ("NCCL WARN NET/IB: read", "NET/IB: read failed in ncclIbRoceGetVersionNum: No such device"),
         ("RDMA buffer MR", "RDMA buffer MR registration failed: Cannot allocate memory"),
         ("nvidia/nv.c: error", "/build/host/nvme.h:12:5: error: implicit declaration of function 'blk_mq_foo'"),
@@ -157,6 +168,17 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
 def test_another_code_of_the_same_program_is_another_message(title: str, text: str) -> None:
     assert any(message.title.startswith(title) for message in TABLE)
     assert not [found for found in titles(text) if found.startswith(title)]
+
+
+def test_the_plain_text_of_a_pattern_is_outside_of_its_groups() -> None:
+    """What stands in a group is one of several: a text without it can still be the message."""
+    assert plain("bnxt.{0,60}(?:init phase [12] failed|firmware (?:reset|hangs)[^.]{0,40}abort)") == ("bnxt", 4)
+    assert plain(r"unable (?:\([^)]{1,9}\))? to open (?! (?:2 )?'out of memory)") == (" to open ", 16)
+    for text, title in (
+        ("bnxt_en 0000:41:00.0 eth0: Firmware not responding, status: 0x8000", "bnxt_en: Error (timeout"),
+        ("librdmacm: Warning: couldn't read ABI version.", "Failed to get IB devices list"),
+    ):
+        assert [found for found in titles(text) if found.startswith(title)], text
 
 
 def test_no_advice_asks_for_what_the_text_has(exits: Exits) -> None:
@@ -324,8 +346,8 @@ def test_a_code_does_not_say_the_same_thing_twice() -> None:
         assert not name or message.cause.lower().count(name) <= 1, code
 
 
-NVLS = "transport/nvls.cc:254 NCCL WARN Cuda failure 401 'the operation cannot be performed in the present state'"
-IMEX = "cuMemCreate: CUDA_ERROR_NOT_PERMITTED, operation not permitted (800): fabric handles without an IMEX channel"
+NVLS = next(item.title for item in TABLE if item.title.startswith("transport/nvls.cc:254 NCCL WARN Cuda failure 401"))
+IMEX = "cuMemCreate: CUDA_ERROR_NOT_PERMITTED, operation not permitted (800)"
 
 
 def test_a_number_never_outweighs_the_component_that_printed_it() -> None:

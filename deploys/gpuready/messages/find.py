@@ -28,10 +28,10 @@ _QUOTED = re.compile(r"(?m)^[ \t]*[>|\u2502]+[ \t]?")
 _CELL = re.compile(r" {1,2}\|[ \t]{0,9}\n[ \t]{0,9}\|[ ]{1,60}\| ")
 _ESCAPES = re.compile(r"\\+(?:[ntr](?=[^a-z]|nvidia|exec)|#012)?|#012")
 _QUOTES = str.maketrans("\u201c\u201d\u201e\u2018\u2019\u201a`\u00a0", "\"\"\"'''' ")
-#: What a pattern has besides plain text: groups, sets, classes, anchors, and whatever may repeat or be left out.
-_SYNTAX = re.compile(
-    r"(?:\([^()]{0,400}\)|\[[^\]]{0,80}\]|\\[a-zA-Z]|[.^$])(?:[?*+]|\{[^}]{0,9}\})?|.(?:[?*+]|\{[^}]{0,9}\})"
-)
+#: A set, which may hold parentheses; a group without groups inside; and whatever else is no plain text or may repeat.
+_SET = re.compile(r"\[[^\]]{0,80}\]")
+_GROUP = re.compile(r"\([^()]{0,2000}\)")
+_SYNTAX = re.compile(r"(?:\0|\\[a-zA-Z]|[.^$])(?:[?*+]|\{[^}]{0,9}\})?|.(?:[?*+]|\{[^}]{0,9}\})")
 #: Escaped characters are plain text; while a pattern is split they are hidden from the syntax.
 _ESCAPED = re.compile(r"\\([^a-zA-Z])")
 _HIDDEN = 0xE000
@@ -70,7 +70,7 @@ def find(text: str) -> tuple[Message, ...]:
     if any(found.message.cause not in codes.VAGUE for found in seen):
         seen = [found for found in seen if found.message.cause not in codes.VAGUE]
     kept: list[Found] = []
-    for found in sorted(seen, key=lambda found: (-found.weight, found.start)):
+    for found in sorted(seen, key=lambda found: (-found.weight, found.start, -found.end)):
         if not any(found.start < other.end and other.start < found.end for other in kept):
             kept.append(found)
     return tuple(dict.fromkeys(found.message for found in sorted(kept, key=lambda found: found.start)))
@@ -91,7 +91,10 @@ def nearest(text: str, most: int = 3) -> tuple[Message, ...]:
 
 def plain(pattern: str) -> tuple[str, int]:
     """Return the longest part of a pattern that is plain text, and the length of all such parts."""
-    parts = _SYNTAX.split(_ESCAPED.sub(lambda match: chr(_HIDDEN + ord(match[1])), pattern))
+    left = _SET.sub("\0", _ESCAPED.sub(lambda match: chr(_HIDDEN + ord(match[1])), pattern))
+    while (outer := _GROUP.sub("\0", left)) != left:
+        left = outer
+    parts = _SYNTAX.split(left)
     return max(parts, key=len).translate(_SHOWN), sum(map(len, parts))
 
 
