@@ -105,6 +105,8 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("failed to create CDI library", "failed to create CDI library: invalid feature flag"),
         ("nvproxy: driver version", "nvproxy: failed to mmap: operation not supported"),
         ("pyxis: failed to import", "pyxis: child 4 failed with error code: 1\npyxis: failed to create container filesystem"),
+        ("missing library libnvidia-nscq.so", "Could not locate /dev/nvidia-uvm: /dev/nvidia-uvm: not found"),
+        ("missing library libnvidia-nscq.so", "Could not locate nvidia-smi: pattern nvidia-smi not found"),
         ("socketStartConnect", "ncclsocket_socket.cpp: socketStartConnect: Connect to a.b<4> failed : timed out"),
     ],
 )
