@@ -107,6 +107,7 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("pyxis: failed to import", "pyxis: child 4 failed with error code: 1\npyxis: failed to create container filesystem"),
         ("missing library libnvidia-nscq.so", "Could not locate /dev/nvidia-uvm: /dev/nvidia-uvm: not found"),
         ("missing library libnvidia-nscq.so", "Could not locate nvidia-smi: pattern nvidia-smi not found"),
+        ("squashfuse_ll exited", "fuse: device not found, try 'modprobe fuse' first"),
         ("socketStartConnect", "ncclsocket_socket.cpp: socketStartConnect: Connect to a.b<4> failed : timed out"),
     ],
 )
