@@ -109,6 +109,8 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("missing library libnvidia-nscq.so", "Could not locate /dev/nvidia-uvm: /dev/nvidia-uvm: not found"),
         ("missing library libnvidia-nscq.so", "Could not locate nvidia-smi: pattern nvidia-smi not found"),
         ("squashfuse_ll exited", "fuse: device not found, try 'modprobe fuse' first"),
+        ("[ERROR] /etc/enroot/hooks.d/98-nvidia.sh", "pyxis: container start failed with error code: 137"),
+        ("ERROR: Failed to create user namespace", "enroot-nsenter: failed to join mount namespace: No such process"),
         ("socketStartConnect", "ncclsocket_socket.cpp: socketStartConnect: Connect to a.b<4> failed : timed out"),
     ],
 )
