@@ -103,7 +103,7 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("nvidia-persistenced: device 0000", "device 0009:01:00.0 - failed to online memory."),
         ("EFI variables", "SKIP: /var/lib/shim-signed/mok/MOK.der is already enrolled"),
         ("DKMS tree already", "Error! There are no instances of module: nvidia"),
-        ("WARNING: An invalid", "Open MPI accepted a TCP connection from what appears to be a another Open MPI process"),
+        ("WARNING: An invalid", "Open MPI accepted a TCP connection from what appears to be a another Open MPI"),
         ("slurm_persist_conn", "slurmctld: fatal: CLUSTER NAME MISMATCH."),
         ("Jax plugin", "cudart_stub.cc:32] Could not find cuda drivers on your machine, GPU will not be used."),
         ("An ORTE daemon", "bash: line 1: orted: command not found"),
