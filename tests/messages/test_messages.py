@@ -188,7 +188,7 @@ CODES = (
     ("CUDA error 802", "Error 802: system not yet initialized"),
     ("cuInit failed 804", "Error 804: forward compatibility was attempted on non supported HW"),
     ("cuda runtime error (46)", "all CUDA-capable devices are busy or unavailable (error 46)"),
-    ("CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected (error 100)"),
+    ("CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected (error 100) / No CUDA GPUs are available"),
     ("cudaErrorNotReady", "CUDA error 600: cudaErrorNotReady, CUDA_ERROR_NOT_READY"),
     ("CUDA error 567", "CUDA error 567"),
     ("ncclSystemError", "ncclSystemError: unhandled system error"),
