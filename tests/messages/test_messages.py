@@ -108,6 +108,8 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("Could not find Prometheus", "failed to get counters for mlx5_0: No such file or directory"),
         ("could not load NVML library", "npm error notsup Incompatible platform detected: package requires linux"),
         ("OutOfmemory", "JobState=OUT_OF_MEMORY ExitReason: OutOfMemory"),
+        ("error validating nvidia-peermem", "running command bash with args [-c lsmod | grep -e '^nvidia_peermem']"),
+        ("stat: cannot stat", "running command sh with args [-c stat /run/nvidia/validations/.driver-ctr-ready]"),
         ("chroot: failed to run command 'nvidia", "running command chroot with args [/run/nvidia/driver nvidia-smi]"),
         ("socketStartConnect", "ncclsocket_socket.cpp: socketStartConnect: Connect to a.b<4> failed : timed out"),
     ],
@@ -357,7 +359,7 @@ def test_a_full_memory_names_no_check_of_something_else() -> None:
 def test_a_message_of_several_lines_has_one_cause() -> None:
     several = [title for title, texts in POSTED.items() for text in texts if len(find(text)) > 1]
     assert several == [  # each with the reason that it names
-        "could not load NVML library: libnvidia-ml.so.1 (device plugin)",
+        "could not load NVML library: libnvidia-ml.so.1 / Incompatible strategy detected auto (device plugin)",
         "cannot allocate mlx5dv_devx_uar / init failed for transport: IBGDA (NVSHMEM, DeepEP)",
         *["error validating driver installation: error creating symlink creator (GPU Operator)"] * 2,
     ]
