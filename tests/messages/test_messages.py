@@ -168,6 +168,16 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("squashfuse_ll exited", "fuse: device not found, try 'modprobe fuse' first"),
         ("[ERROR] /etc/enroot/hooks.d/98-nvidia.sh", "pyxis: container start failed with error code: 137"),
         ("ERROR: Failed to create user namespace", "enroot-nsenter: failed to join mount namespace: No such process"),
+        ("0/4 nodes are available: 4 node(s)", "untolerated taint {nvidia.com/gpu  NoSchedule <nil>} in flavor x"),
+        ("0/4 nodes are available: 4 node(s)", "1 node(s) had untolerated taint {nvidia.com/gpu-fault: true}"),
+        ("dcgm-exporter: listen", "socket has failed to listen on [::]:29400 (errno: 98 - Address already in use)"),
+        ("cannot apply GpuConfig", 'msg="error validating config: field grafana not found in type config.Config"'),
+        ("Could not find Prometheus", "failed to get counters for mlx5_0: No such file or directory"),
+        ("could not load NVML library", "npm error notsup Incompatible platform detected: package requires linux"),
+        ("OutOfmemory", "JobState=OUT_OF_MEMORY ExitReason: OutOfMemory"),
+        ("error validating nvidia-peermem", "running command bash with args [-c lsmod | grep -e '^nvidia_peermem']"),
+        ("stat: cannot stat", "running command sh with args [-c stat /run/nvidia/validations/.driver-ctr-ready]"),
+        ("chroot: failed to run command 'nvidia", "running command chroot with args [/run/nvidia/driver nvidia-smi]"),
         ("socketStartConnect", "ncclsocket_socket.cpp: socketStartConnect: Connect to a.b<4> failed : timed out"),
         ("gres/gpu count reported", "gres_node_config_validate: gres/gpu: Count changed on node gpu01 (0 != 8)"),
         ("slurmd: error: Unable to init", "cannot create auth context\nslurmd: error: slurmd initialization failed"),
@@ -445,7 +455,7 @@ def test_a_full_memory_names_no_check_of_something_else() -> None:
 def test_a_message_of_several_lines_has_one_cause() -> None:
     several = [title for title, texts in POSTED.items() for text in texts if len(find(text)) > 1]
     assert several == [  # each with the reason that it names
-        "could not load NVML library: libnvidia-ml.so.1 (device plugin)",
+        "could not load NVML library: libnvidia-ml.so.1 / Incompatible strategy detected auto (device plugin)",
         "cannot allocate mlx5dv_devx_uar / init failed for transport: IBGDA (NVSHMEM, DeepEP)",
         *["error validating driver installation: error creating symlink creator (GPU Operator)"] * 2,
     ]
