@@ -396,7 +396,7 @@ def test_a_number_never_outweighs_the_component_that_printed_it() -> None:
 def test_an_error_that_nccl_reports_is_not_explained_as_none() -> None:
     for text in ("NCCL WARN Cuda failure 600", "Last error:\nCuda failure 600 'device not ready'"):
         (found,) = find(f"node1:1:2 [0] init.cc:42 {text}")
-        assert found.title.startswith("eager_connect_single_device") and not found.fix.startswith("nothing")
+        assert found.title.startswith("Cuda failure 600 'device not ready'") and not found.fix.startswith("nothing")
     eager = "eager_connect_single_device(device_id)\nDistBackendError: unhandled cuda error, NCCL version 2.26.2\n"
     assert titles(eager)[0].startswith("eager_connect_single_device")
     assert titles(f"{eager}Last error:\nCuda failure 999 'unknown error'") == ["CUDA error: unknown error (error 999)"]
