@@ -153,6 +153,12 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("RuntimeError: PD Dis", "PD Disaggregation does NOT support PD with speculative decoding"),
         ("Failed to exchange data", "package foo 3.2 is not compatible with versions older than 2.0"),
         ("device mlx5_0 does not", "this GPU does not support all necessary atomic operations"),
+        ("ModuleNotFoundError: No module named 'cutlass'", "No module named 'cutlass.utils.ampere_helpers'"),
+        (
+            "CUDA driver error: invalid argument, in",
+            "_SymmetricMemory.rendezvous\nCUDA driver error: invalid resource handle",
+        ),
+        ("libNAME.so.1: cannot open", "libc10.so: cannot open shared object file: No such file or directory"),
         ("nvshmem setup heap", "[oshmem] SHMEM symmetric heap creation failed"),
         ("cufile: gpu attribute", "x86/PAT: CPU 0/KVM:21 conflicting memory types write-combining<->uncached-minus"),
         ("Cuda failure 600", "eager_connect_single_device(device_id) NCCL error, unhandled cuda error"),
