@@ -159,6 +159,8 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
             "_SymmetricMemory.rendezvous\nCUDA driver error: invalid resource handle",
         ),
         ("libNAME.so.1: cannot open", "libc10.so: cannot open shared object file: No such file or directory"),
+        ("ptxas error : Instruction 'cvt", "error : Instruction 'cvt with .e4m3x2' not supported on .target 'sm_80'"),
+        ("NCCL WARN socketFinalizeAccept", "socketFinalizeAccept: Accept failed : Connection reset by peer"),
         ("nvshmem setup heap", "[oshmem] SHMEM symmetric heap creation failed"),
         ("cufile: gpu attribute", "x86/PAT: CPU 0/KVM:21 conflicting memory types write-combining<->uncached-minus"),
         ("Cuda failure 600", "eager_connect_single_device(device_id) NCCL error, unhandled cuda error"),
