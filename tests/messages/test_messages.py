@@ -203,6 +203,7 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("nvidia 0000:01:00.0: not ready", "vfio-pci 0000:01:00.0: refused to change power state from D0 to D3hot"),
         ("pcieport: PCIe Bus Error", "nvidia 0000:63:00.0: AER: can't recover (no error_detected callback)"),
         ("GPU 0's NvLink", "NVML: Unable to retrieve NVLink information as all links are inActive"),
+        ("vfio-pci 0000:01:00.0: Invalid PCI ROM", "vfio-pci 0000:10:00.0: No more image in the PCI ROM"),
         ("GPU 0 had memory errors", "Detected 3 volatile double-bit ECC error(s) in GPU 1."),
         ("ERROR: An NVIDIA kernel", "ERROR: You appear to be running an X server; please exit X before installing."),
         ("error: target not found", "error: target not found: nvidia-container-toolkit"),
