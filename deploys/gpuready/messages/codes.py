@@ -357,6 +357,8 @@ _XID_FIRST = {
         "restart that program; else ",
     137: "look in dmesg for the program and for other Xids; if the job hangs, end it; if the next job hangs, too, drain the "
         "node and reset all GPUs; else ",
+    **dict.fromkeys(range(144, 151), "if this was not its whole line in dmesg, pass that to gpuready explain first (a Nonfatal "
+        "one may need less); else "),
 }  # fmt: skip
 _XID_WHERE = (
     "see in dmesg which programs and GPUs have it, and since when: one program on several GPUs means that program; if it "
@@ -431,7 +433,7 @@ def _xid(variant: str) -> Message:
     )
     program = _XID_WHERE if number in _XID_LIKELY else _XID_PROGRAM
     fix = asked.remedy or (program if number in actions["program"]["xids"] else _XID_IGNORED)
-    fix = _XID_FIRST.get(number, "") + fix + (_XID_WORN if number in _WORN else "")
+    fix = ("" if name_of_action else _XID_FIRST.get(number, "")) + fix + (_XID_WORN if number in _WORN else "")
     fix += _XID_RELEASE if number in _RELEASE else ""
     title = f"Xid {number}: {name}" if name else f"Xid {number}"
     source = ", ".join(filter(None, (_XID_PAGE, _XID_LIKELY.get(number))))
