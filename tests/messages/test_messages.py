@@ -2,7 +2,9 @@
 
 import re
 import time
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -129,6 +131,10 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("The detected CUDA version", "does not match the version torch was compiled with 12.1 but since the APIs are"),
         ("CUDA error: invalid device ordinal", "NCCL WARN HIP failure 'invalid device ordinal'"),
         ("CUDA error: an illegal", "ROCm error: an illegal memory access was encountered"),
+        ("CUDA error: an illegal", "hip runtime error: an illegal memory access was encountered"),
+        ("CUDA error: invalid device ordinal", "HIP Error: Code: 101, invalid device ordinal"),
+        ("CUDA error: device-side assert", "RuntimeError: HIP error: device-side assert triggered"),
+        ("no kernel image is available", "hip runtime error: no kernel image is available for execution on the device"),
         ("ModuleNotFoundError: No module named 'cutlass'", "No module named 'cutlass_library'"),
         ("Module version 580", "Module version 2.25.7 for nvidia-fs.ko is not newer than what is already found in"),
         ("nvidia-persistenced: device 0000", "device 0009:01:00.0 - failed to online memory."),
@@ -190,6 +196,36 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("The following GPUs could", "Failed to destroy GPU instances: In use by another client"),
         ("HW Slowdown", "SW Thermal Slowdown : Active"),
         ("No devices were found", "adb: no devices were found"),
+        ("NCCL WARN", "ib_mlx5_log.c:177  Transport retry count exceeded on mlx5_0:1/IB (synd 0x15 vend 0x81"),
+        ("NCCL WARN", "Local length error on mlx5_0:1/RoCE (synd 0x1 vend 0xd7 hw_synd 0/0)"),
+        ("NCCL WARN", "myapp: ibv_open_device failed"),
+        (
+            "NCCL",
+            "mca_base_component_repository_open: unable to open mca_btl_openib: librdmacm.so.1: cannot open shared"
+            " object file: No such file or directory",
+        ),
+        ("libcublas", "libnvshmem_host.so.3: cannot open shared object file: No such file or directory"),
+        ("libcublas", "libcufile.so.0: cannot open shared object file: No such file or directory"),
+        (
+            "Job for nvidia-fabricmanager",
+            "Job for nvidia-persistenced.service failed because the control process exited",
+        ),
+        ("mpirun was unable to find", "it could not change to the specified working directory"),
+        ("slurm_load_jobs error: Socket", "slurm_load_jobs error: Zero Bytes were transmitted or received"),
+        ("slurmd: error: Hybrid", "slurmstepd: error: unable to instantiate step 1.0 cgroup"),
+        ("nvcc fatal: Unsupported gpu architecture 'compute_120'", "Unsupported gpu architecture 'compute_60'"),
+        ("nvcc fatal: Unsupported gpu architecture 'compute_60'", "Unsupported gpu architecture 'compute_600'"),
+        ("CMake Error: Failed to find nvcc", "CMAKE_CUDA_ARCHITECTURES must be non-empty if set."),
+        (
+            "ERROR: An NVIDIA kernel module",
+            "ERROR: You appear to be running an X server; please exit X before installing",
+        ),
+        ("installed linux-headers", "dpkg: error processing package nvidia-dkms-550 (--configure):"),
+        (
+            "vfio 0000:01:00.0: error getting device from group 2",
+            "vfio 0000:41:00.0: error getting device from group 72: Device or resource busy",
+        ),
+        ("-E- Failed to open device", "-E- failed to open device mlx5_0"),
         ('Kernel module "ib_umad"', "can't read /sys/class/infiniband_mad/abi_version (No such file or directory)"),
         ("internal error: Unknown PCI", "vfio-pci 0000:01:00.0: vfio_bar_restore: reset recovery - restoring BARs"),
         ("modprobe: ERROR: could not insert 'nvidia': K", "[ 17.9] Loading of module with unavailable key is rejected"),
@@ -213,6 +249,41 @@ def test_the_plain_text_of_a_pattern_is_outside_of_its_groups() -> None:
         ("librdmacm: Warning: couldn't read ABI version.", "Failed to get IB devices list"),
     ):
         assert [found for found in titles(text) if found.startswith(title)], text
+
+
+def example(parts: Iterable[Any], branch: int) -> str:
+    """Return the plain text of a parsed pattern: repeats as few as permitted, of alternatives the one of ``branch``."""
+    text = ""
+    for kind, value in parts:
+        match str(kind):
+            case "LITERAL":
+                text += chr(value)
+            case "BRANCH":
+                text += example(value[1][branch % len(value[1])], branch)
+            case "SUBPATTERN":
+                text += example(value[3], branch)
+            case "MAX_REPEAT":
+                text += example(value[2], branch) * value[0]
+            case "IN" | "ANY" | "NOT_LITERAL":
+                text += "\0"
+            case "AT" | "ASSERT" | "ASSERT_NOT":
+                pass
+            case _:
+                raise AssertionError(kind)
+    return text
+
+
+def test_the_plain_text_of_each_pattern_is_in_each_text_that_it_matches() -> None:
+    """Find compiles a pattern only if the text has its plain part; a part that may be missing hides the message."""
+    patterns = {pattern for message in TABLE for pattern in message.patterns if pattern}
+    assert len(patterns) > 3000
+    parsed = {pattern: re._parser.parse(pattern) for pattern in patterns}  # type: ignore[attr-defined]
+    wrong = {
+        pattern
+        for pattern, parts in parsed.items()
+        if any(plain(pattern)[0] not in example(parts, branch) for branch in range(12))
+    }
+    assert wrong == set()
 
 
 def test_no_advice_asks_for_what_the_text_has(exits: Exits) -> None:
@@ -279,6 +350,11 @@ CODES = (
     ("Reason:NvidiaXID48Error", "Xid 48: double bit ECC error"),  # aws/eks-node-monitoring-agent#272
     ("CUDA error 802", "Error 802: system not yet initialized"),
     ("cuInit failed 804", "Error 804: forward compatibility was attempted on non supported HW"),
+    (
+        "failed call to cuInit: UNKNOWN ERROR (100)",
+        "no CUDA-capable device is detected (error 100) / No CUDA GPUs are available",
+    ),
+    ("RuntimeError: Triton Error [CUDA]: out of memory", "CUDA out of memory. Tried to allocate"),
     ("cuda runtime error (46)", "all CUDA-capable devices are busy or unavailable (error 46)"),
     ("CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected (error 100) / No CUDA GPUs are available"),
     ("cudaErrorNotReady", "CUDA error 600: cudaErrorNotReady, CUDA_ERROR_NOT_READY"),
