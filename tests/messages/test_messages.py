@@ -5,6 +5,7 @@ import re
 import string
 import time
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest.mock import Mock
@@ -253,6 +254,9 @@ def test_the_plain_text_of_a_pattern_is_outside_of_its_groups() -> None:
         assert [found for found in titles(text) if found.startswith(title)], text
 
 
+#: The modules of re, which Python 3.10 names otherwise.
+NEW = hasattr(re, "_parser")
+PARSER, COMPILER = map(import_module, ("re._parser", "re._compiler") if NEW else ("sre_parse", "sre_compile"))
 SIGNS = string.ascii_lowercase + string.digits + string.punctuation + " "
 
 
@@ -294,8 +298,7 @@ class Part(NamedTuple):
 
 @functools.cache
 def _signs(part: Part) -> list[str]:
-    pattern = re._parser.SubPattern(re._parser.State(), [tuple(part)])  # type: ignore[attr-defined]
-    compiled = re._compiler.compile(pattern)  # type: ignore[attr-defined]
+    compiled = COMPILER.compile(PARSER.SubPattern(PARSER.State(), [tuple(part)]))
     return [sign for sign in SIGNS if compiled.fullmatch(sign)]
 
 
@@ -303,7 +306,7 @@ def test_each_pattern_can_match_and_needs_its_plain_text() -> None:
     """Find compiles a pattern only if the text has its plain part; a part that may be missing hides the message."""
     hidden, impossible = [], []
     for pattern in {pattern for message in TABLE for pattern in message.patterns if pattern}:
-        compiled, parsed = re.compile(pattern), re._parser.parse(pattern)  # type: ignore[attr-defined]
+        compiled, parsed = re.compile(pattern), PARSER.parse(pattern)
         texts = [example(parsed, branch) for branch in range(12)]
         hidden += [pattern for text in texts if plain(pattern)[0] not in text]
         texts += [example(parsed, branch, " x ") for branch in range(12)]
