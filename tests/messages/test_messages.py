@@ -1,8 +1,13 @@
 """The table of messages: each entry finds the text as it was posted, and texts of others find nothing."""
 
+import functools
 import re
+import string
 import time
+from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
+from typing import Any, NamedTuple
 from unittest.mock import Mock
 
 import pytest
@@ -136,6 +141,10 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("The detected CUDA version", "does not match the version torch was compiled with 12.1 but since the APIs are"),
         ("CUDA error: invalid device ordinal", "NCCL WARN HIP failure 'invalid device ordinal'"),
         ("CUDA error: an illegal", "ROCm error: an illegal memory access was encountered"),
+        ("CUDA error: an illegal", "hip runtime error: an illegal memory access was encountered"),
+        ("CUDA error: invalid device ordinal", "HIP Error: Code: 101, invalid device ordinal"),
+        ("CUDA error: device-side assert", "RuntimeError: HIP error: device-side assert triggered"),
+        ("no kernel image is available", "hip runtime error: no kernel image is available for execution on the device"),
         ("ModuleNotFoundError: No module named 'cutlass'", "No module named 'cutlass_library'"),
         ("Module version 580", "Module version 2.25.7 for nvidia-fs.ko is not newer than what is already found in"),
         ("nvidia-persistenced: device 0000", "device 0009:01:00.0 - failed to online memory."),
@@ -208,6 +217,36 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("The following GPUs could", "Failed to destroy GPU instances: In use by another client"),
         ("HW Slowdown", "SW Thermal Slowdown : Active"),
         ("No devices were found", "adb: no devices were found"),
+        ("NCCL WARN", "ib_mlx5_log.c:177  Transport retry count exceeded on mlx5_0:1/IB (synd 0x15 vend 0x81"),
+        ("NCCL WARN", "Local length error on mlx5_0:1/RoCE (synd 0x1 vend 0xd7 hw_synd 0/0)"),
+        ("NCCL WARN", "myapp: ibv_open_device failed"),
+        (
+            "NCCL",
+            "mca_base_component_repository_open: unable to open mca_btl_openib: librdmacm.so.1: cannot open shared"
+            " object file: No such file or directory",
+        ),
+        ("libcublas", "libnvshmem_host.so.3: cannot open shared object file: No such file or directory"),
+        ("libcublas", "libcufile.so.0: cannot open shared object file: No such file or directory"),
+        (
+            "Job for nvidia-fabricmanager",
+            "Job for nvidia-persistenced.service failed because the control process exited",
+        ),
+        ("mpirun was unable to find", "it could not change to the specified working directory"),
+        ("slurm_load_jobs error: Socket", "slurm_load_jobs error: Zero Bytes were transmitted or received"),
+        ("slurmd: error: Hybrid", "slurmstepd: error: unable to instantiate step 1.0 cgroup"),
+        ("nvcc fatal: Unsupported gpu architecture 'compute_120'", "Unsupported gpu architecture 'compute_60'"),
+        ("nvcc fatal: Unsupported gpu architecture 'compute_60'", "Unsupported gpu architecture 'compute_600'"),
+        ("CMake Error: Failed to find nvcc", "CMAKE_CUDA_ARCHITECTURES must be non-empty if set."),
+        (
+            "ERROR: An NVIDIA kernel module",
+            "ERROR: You appear to be running an X server; please exit X before installing",
+        ),
+        ("installed linux-headers", "dpkg: error processing package nvidia-dkms-550 (--configure):"),
+        (
+            "vfio 0000:01:00.0: error getting device from group 2",
+            "vfio 0000:41:00.0: error getting device from group 72: Device or resource busy",
+        ),
+        ("-E- Failed to open device", "-E- failed to open device mlx5_0"),
         ('Kernel module "ib_umad"', "can't read /sys/class/infiniband_mad/abi_version (No such file or directory)"),
         ("internal error: Unknown PCI", "vfio-pci 0000:01:00.0: vfio_bar_restore: reset recovery - restoring BARs"),
         ("modprobe: ERROR: could not insert 'nvidia': K", "[ 17.9] Loading of module with unavailable key is rejected"),
@@ -243,6 +282,67 @@ def test_the_plain_text_of_a_pattern_is_outside_of_its_groups() -> None:
         ("librdmacm: Warning: couldn't read ABI version.", "Failed to get IB devices list"),
     ):
         assert [found for found in titles(text) if found.startswith(title)], text
+
+
+#: The modules of re, which Python 3.10 names otherwise.
+NEW = hasattr(re, "_parser")
+PARSER, COMPILER = map(import_module, ("re._parser", "re._compiler") if NEW else ("sre_parse", "sre_compile"))
+SIGNS = string.ascii_lowercase + string.digits + string.punctuation + " "
+
+
+def example(parts: Iterable[Any], branch: int, gap: str = "") -> str:
+    """Return a text of the form of a parsed pattern, with as few repeats as permitted.
+
+    ``branch`` chooses the alternatives and members of sets. ``gap`` stands for any text.
+    """
+    text = ""
+    for kind, value in parts:
+        match str(kind):
+            case "LITERAL":
+                text += chr(value)
+            case "BRANCH":
+                text += example(value[1][branch % len(value[1])], branch, gap)
+            case "SUBPATTERN":
+                text += example(value[3], branch, gap)
+            case "MAX_REPEAT":
+                text += example(value[2], branch, gap) * value[0] or (gap if str(value[2][0][0]) == "ANY" else "")
+            case "IN" | "ANY" | "NOT_LITERAL":
+                signs = _signs(Part(kind, value))
+                text += signs[branch * 5 % len(signs)]
+            case "AT" | "ASSERT" | "ASSERT_NOT":
+                pass
+            case _:
+                raise AssertionError(kind)
+    return text
+
+
+class Part(NamedTuple):
+    """A part of a parsed pattern that matches one character. Its text identifies it."""
+
+    kind: Any
+    value: Any
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
+@functools.cache
+def _signs(part: Part) -> list[str]:
+    compiled = COMPILER.compile(PARSER.SubPattern(PARSER.State(), [tuple(part)]))
+    return [sign for sign in SIGNS if compiled.fullmatch(sign)]
+
+
+def test_each_pattern_can_match_and_needs_its_plain_text() -> None:
+    """Find compiles a pattern only if the text has its plain part; a part that may be missing hides the message."""
+    hidden, impossible = [], []
+    for pattern in {pattern for message in TABLE for pattern in message.patterns if pattern}:
+        compiled, parsed = re.compile(pattern), PARSER.parse(pattern)
+        texts = [example(parsed, branch) for branch in range(12)]
+        hidden += [pattern for text in texts if plain(pattern)[0] not in text]
+        texts += [example(parsed, branch, " x ") for branch in range(12)]
+        forms = (before + text + after for text in texts for before in ("", "x ") for after in ("", "x"))
+        impossible += [] if any(compiled.search(normal(text)) for text in forms) else [pattern]
+    assert (hidden, impossible) == ([], [])
 
 
 def test_no_advice_asks_for_what_the_text_has(exits: Exits) -> None:
@@ -309,6 +409,11 @@ CODES = (
     ("Reason:NvidiaXID48Error", "Xid 48: double bit ECC error"),  # aws/eks-node-monitoring-agent#272
     ("CUDA error 802", "Error 802: system not yet initialized"),
     ("cuInit failed 804", "Error 804: forward compatibility was attempted on non supported HW"),
+    (
+        "failed call to cuInit: UNKNOWN ERROR (100)",
+        "no CUDA-capable device is detected (error 100) / No CUDA GPUs are available",
+    ),
+    ("RuntimeError: Triton Error [CUDA]: out of memory", "CUDA out of memory. Tried to allocate"),
     ("cuda runtime error (46)", "all CUDA-capable devices are busy or unavailable (error 46)"),
     ("CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected (error 100) / No CUDA GPUs are available"),
     ("cudaErrorNotReady", "CUDA error 600: cudaErrorNotReady, CUDA_ERROR_NOT_READY"),

@@ -13,7 +13,8 @@ _XID_REASON = re.compile(r"\bnvidiaxid([1-9][0-9]{0,2})(?:error|warning)\b")
 _CUDA_NAME = re.compile(r"\bcudaerror([a-z]{4,40})\b|\bcuda_error_([a-z_]{4,50})\b")
 _CUDA_NUMBER = re.compile(
     r"(?:\bcuda(?: runtime| driver| initialization)?:? (?:error|failure)|\bcudaerror(?:_t)?|\bcuresult"
-    r"|\bcuinit(?:\(0\))?(?: failed with| failed:?| returned| =| ->)?)(?: code)?(?: is)?[ :=(#]{1,3}([0-9]{1,3})\b"
+    r"|\bcuinit(?:\(0\))?(?:: unknown error| failed with| failed:?| returned| =| ->)?)(?: code)?(?: is)?"
+    r"[ :=(#]{1,3}([0-9]{1,3})\b"
 )
 #: CUDA error (file.cu:12): text; CUDA failure 1 'text'; Triton Error [CUDA]: text; cudaMalloc failed: text.
 _CUDA_TEXT = re.compile(
