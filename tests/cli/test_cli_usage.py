@@ -343,6 +343,14 @@ def test_explain_lists_and_explains(exits: Exits) -> None:
     assert "gpuready apply -i INVENTORY --only docker" in exits(0, "explain", "docker").out
 
 
+def test_explain_says_once_that_a_likely_cause_may_be_another(exits: Exits) -> None:
+    told = exits(0, "explain", "Xid 79\nnvcc fatal: Unsupported gpu architecture 'compute_120'").out
+    assert told.count("\n  likely ") == 2 and told.count("If none of the likely causes is found") == 1
+    told = exits(0, "explain", "Failed to initialize NVML: Driver/library version mismatch").out
+    assert "\n  cause " in told and "likely causes" not in told
+
+
+
 def test_a_word_lists_its_checks_sorted_and_bounded(exits: Exits) -> None:
     told = exits(0, "explain", "gpu").out
     own, others = (re.findall(r"(?m)^  (\S+)  ", part) for part in told.split("Other checks that mention gpu"))

@@ -57,6 +57,8 @@ _LONGEST = 160
 #: Only a node with GPUs needs what the checks of these areas judge. Other checks say so themselves (``Check.gpu``).
 _GPU_AREAS = ("driver", "libcuda", "nccl")
 _GPULESS = "does not apply: a host without GPUs (hardware.gpus: none)"
+#: What follows messages that do not prove their cause.
+_ELSE = "If none of the likely causes is found, it is another one: look at the lines printed before this message."
 #: Of more checks about a word, only the names are listed; of other areas at most twice as many.
 _MOST_ABOUT = 6
 
@@ -128,7 +130,8 @@ def _explained(name: str) -> _Answer | None:
     if not words_of_ours and (found := find(name)):
         judged = dict.fromkeys(id for message in found for id in message.checks)
         first = dict.fromkeys(message.checks[0] for message in found if message.checks)
-        return _Answer("\n\n".join(map(_message, found)), tuple(judged), tuple(first))
+        told = [*map(_message, found), *([_ELSE] if any(message.likely for message in found) else [])]
+        return _Answer("\n\n".join(told), tuple(judged), tuple(first))
     about = _about_words(key)
     whole = len(about) <= _MOST_ABOUT
     about_checks = "\n\n".join(_check(BY_ID[id]) for id in about) if whole else _listed(key, about)
