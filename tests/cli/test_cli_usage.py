@@ -350,7 +350,6 @@ def test_explain_says_once_that_a_likely_cause_may_be_another(exits: Exits) -> N
     assert "\n  cause " in told and "likely causes" not in told
 
 
-
 def test_a_word_lists_its_checks_sorted_and_bounded(exits: Exits) -> None:
     told = exits(0, "explain", "gpu").out
     own, others = (re.findall(r"(?m)^  (\S+)  ", part) for part in told.split("Other checks that mention gpu"))
