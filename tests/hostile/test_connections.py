@@ -317,8 +317,8 @@ def test_the_users_own_proxycommand_is_named_by_its_file(site: Site) -> None:
 
 
 @pytest.mark.fault("D12", "descriptors-exhausted")
-@pytest.mark.parametrize("verb", ["plan", "apply --yes --batch 100% --only memlock"])
 @pytest.mark.long
+@pytest.mark.parametrize("verb", ["plan", "apply --yes --batch 100% --only memlock"])
 def test_more_hosts_than_descriptors(site: Site, verb: str) -> None:
     """The hard limit is what a system allows: hosts that do not fit wait for their turn."""
     hosts: dict[str, dict[str, object]] = {f"lies_about_steps{number}": {} for number in range(120)}
