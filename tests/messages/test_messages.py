@@ -237,10 +237,6 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("nvcc fatal: Unsupported gpu architecture 'compute_120'", "Unsupported gpu architecture 'compute_60'"),
         ("nvcc fatal: Unsupported gpu architecture 'compute_60'", "Unsupported gpu architecture 'compute_600'"),
         ("CMake Error: Failed to find nvcc", "CMAKE_CUDA_ARCHITECTURES must be non-empty if set."),
-        (
-            "ERROR: An NVIDIA kernel module",
-            "ERROR: You appear to be running an X server; please exit X before installing",
-        ),
         ("installed linux-headers", "dpkg: error processing package nvidia-dkms-550 (--configure):"),
         (
             "vfio 0000:01:00.0: error getting device from group 2",

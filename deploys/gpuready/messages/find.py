@@ -28,9 +28,11 @@ _QUOTED = re.compile(r"(?m)^[ \t]*[>|\u2502]+[ \t]?")
 _CELL = re.compile(r" {1,2}\|[ \t]{0,9}\n[ \t]{0,9}\|[ ]{1,60}\| ")
 _ESCAPES = re.compile(r"\\+(?:[ntr](?=[^a-z]|nvidia|exec)|#012)?|#012")
 _QUOTES = str.maketrans("\u201c\u201d\u201e\u2018\u2019\u201a`\u00a0", "\"\"\"'''' ")
-#: A set, which may hold parentheses; a group without groups inside; and whatever else is no plain text or may repeat.
+#: A pattern is taken apart from the inside. First its sets go, because a set may contain parentheses.
+#: Then groups go, the innermost first. \0 marks their place.
 _SET = re.compile(r"\[[^\]]{0,80}\]")
 _GROUP = re.compile(r"\([^()]{0,2000}\)")
+#: What is left beside plain text: these marks, classes, anchors, and whatever may repeat or be left out.
 _SYNTAX = re.compile(r"(?:\0|\\[a-zA-Z]|[.^$])(?:[?*+]|\{[^}]{0,9}\})?|.(?:[?*+]|\{[^}]{0,9}\})")
 #: Escaped characters are plain text; while a pattern is split they are hidden from the syntax.
 _ESCAPED = re.compile(r"\\([^a-zA-Z])")
