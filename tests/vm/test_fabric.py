@@ -75,7 +75,7 @@ def test_two_hosts_over_soft_roce(
         assert each["status"] == "pass"
         assert f"{a} rxe0:1: hw_counters/sent_pkts" in str(each["proof"])
         assert f"{b} rxe0:1: hw_counters/sent_pkts" in str(each["proof"])
-    assert all(0.001 < float(str(each["value"])) < 50 for each in writes)
+    assert all(0 < float(str(each["value"])) < 50 for each in writes)  # emulated, they may move one message a second
     assert "no limit: a software device" in str(writes[0]["summary"])
     assert 10 < float(str(read["value"])) < 1e6
     assert float(str(read["more"]["p99"])) >= float(str(read["value"]))  # type: ignore[index]
@@ -100,7 +100,7 @@ def test_each_port_of_one_host_by_itself(roce: tuple[VM, VM], gpuready: Gpuready
         one.run("rdma link delete rxe9; ip link delete spare")
     fine, down = sorted(findings(result, "loopback"), key=lambda each: str(each["client"]))
     assert fine["client"] == fine["server"] and (fine["status"], down["status"]) == ("pass", "fail")
-    assert 0.001 < float(str(fine["value"])) < 100 and "(no limit: its line rate is unknown)" in str(fine["summary"])
+    assert 0 < float(str(fine["value"])) < 100 and "(no limit: its line rate is unknown)" in str(fine["summary"])
     assert "rxe9:1: its state is DOWN" in str(down["summary"])
     assert result.checks("fail", host=one.name) == {"fabric.loopback"}
     await_nothing_left(one)
