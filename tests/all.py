@@ -17,8 +17,8 @@ from tests.lab.lab import Lab, available
 _TOOLS = ("busybox-static", "groff-base", "zsh")
 #: The machines' tests mostly wait, so more workers than cores; a file's tests share machines, so they stay together.
 _WORKERS = ("-n", "4", "--dist", "loadfile", "--no-loadscope-reorder")
-#: What is tested on several Debians runs on one of them here.
-_SHORT = ("tests", "-m", "not lab and not long or promise", "-k", "not debian12", *_WORKERS)
+#: What is tested on several systems runs on one of them here.
+_SHORT = ("tests", "-m", "not lab and not long or promise", "-k", "not debian12 and not fedora43", *_WORKERS)
 _ALL = ("tests", "--ignore=tests/kubernetes", *_WORKERS, "--durations=30", "--durations-min=15")
 #: By themselves, because the programs of a cluster are built first: 10 to 30 minutes, once.
 _KUBERNETES = ("tests/kubernetes", "-n", "0", "--durations=0", "--durations-min=1")
@@ -34,6 +34,8 @@ def _left_out() -> str:
 
 def main() -> int:
     """pytest's exit code, or 1 where CI has no test machines."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # with it, each of thousands of processes compiles all modules anew
+    sys.dont_write_bytecode = False
     arguments = sys.argv[1:]
     whole = arguments == ["--all"]
     if not arguments or whole:

@@ -8,6 +8,8 @@ import pytest
 from gpuready.contract.removal import WholeFiles
 from tests.followed import ROOT, blocks, changed, follow, run
 
+pytestmark = pytest.mark.long
+
 PAGE = "adding-a-component.md"
 BLOCKS = blocks(PAGE)
 COPIED = (

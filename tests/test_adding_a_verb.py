@@ -7,6 +7,8 @@ import pytest
 
 from tests.followed import ROOT, blocks, changed, follow, run
 
+pytestmark = pytest.mark.long
+
 PAGE = "adding-a-verb.md"
 BLOCKS = blocks(PAGE)
 

@@ -30,7 +30,7 @@ SMOKES = {
         Smoke("demo", "demo: converged, converged again with nothing to do, verified"),
         marks=[pytest.mark.lab, pytest.mark.promise],
     ),
-    "unit": Smoke("unit -k test_changelog", " passed"),
+    "unit": pytest.param(Smoke("unit -k test_changelog", " passed"), marks=pytest.mark.long),
     "test": Smoke("test -q tests/test_changelog.py", " passed"),
     "lint": pytest.param(Smoke("lint", "shellcheck: no findings"), marks=pytest.mark.long),
     "mutants": Smoke("mutants --list", "lock-mode"),

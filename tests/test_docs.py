@@ -27,12 +27,17 @@ from gpuready.result.verbs import VERBS
 from tests.command import write_hosts, write_states
 from tests.pages import BLOCK, PAGES, ROOT, Command, blocks, commands, matches
 
-REFERENCE = reference()
 PATH = re.compile(r"`((?:deploys|docs|inventories|templates|tests)/[\w./-]+\.(?:j2|json|md|py|sh|yaml))`")
 
 
 def name(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
+
+
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    """The reference, as the code has it."""
+    return reference()
 
 
 # --- what a page names
@@ -103,21 +108,20 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w -]", "", head.lower()).strip().replace(" ", "-") for head in heads}
 
 
-def test_the_reference_is_current() -> None:
+def test_the_reference_is_current(pages: dict[str, str]) -> None:
     there = {path.relative_to(ROOT / "docs").as_posix(): path for path in (ROOT / "docs/reference").rglob("*.md")}
-    assert [
-        page for page, text in REFERENCE.items() if page not in there or there[page].read_text("utf-8") != text
-    ] == [], "run python -m docs.reference"
-    assert set(there) == set(REFERENCE)
+    old = [page for page, text in pages.items() if page not in there or there[page].read_text("utf-8") != text]
+    assert old == [], "run python -m docs.reference"
+    assert set(there) == set(pages)
     assert "Usage: gpuready launch slurm" in cli()
 
 
-@pytest.mark.parametrize("page", REFERENCE)
-def test_links_of_the_reference_lead_somewhere(page: str) -> None:
-    text = BLOCK.sub("", REFERENCE[page])
-    links = [(found[1], found[2] or "") for found in site.LINK.finditer(text)]
-    links += [(Path(page).name, anchor) for anchor in re.findall(r"\]\((#[^)]+)\)", text)]
-    assert [link for link in links if not leads_somewhere(ROOT / "docs" / page, *link)] == []
+def test_links_of_the_reference_lead_somewhere(pages: dict[str, str]) -> None:
+    for page, whole in pages.items():
+        text = BLOCK.sub("", whole)
+        links = [(found[1], found[2] or "") for found in site.LINK.finditer(text)]
+        links += [(Path(page).name, anchor) for anchor in re.findall(r"\]\((#[^)]+)\)", text)]
+        assert [link for link in links if not leads_somewhere(ROOT / "docs" / page, *link)] == [], page
 
 
 def test_every_page_is_in_the_navigation() -> None:
@@ -347,10 +351,10 @@ def test_ini_of_a_page_is_an_inventory(tmp_path: Path) -> None:
     ]
 
 
-def test_the_reference_lists_the_messages_of_each_check() -> None:
+def test_the_reference_lists_the_messages_of_each_check(pages: dict[str, str]) -> None:
     for message in TABLE:
         for check in message.checks:
-            page = REFERENCE[f"reference/checks/{check.partition('.')[0]}.md"]
+            page = pages[f"reference/checks/{check.partition('.')[0]}.md"]
             section = page.partition(f"## {check}\n")[2].partition("\n## ")[0]
             assert f"- `{message.title}`\n" in section, (check, message.title)
 

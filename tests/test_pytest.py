@@ -11,6 +11,8 @@ from gpuready.model.state import NodeState
 from tests.command import gpuready, python, write_hosts, write_states
 from tests.pages import ROOT
 
+pytestmark = pytest.mark.long
+
 RECORDED = ROOT / "tests/data/h200-mounted-driver/state.json"
 
 

@@ -11,6 +11,8 @@ import pytest
 from tests import all as whole
 from tests.command import python
 
+pytestmark = pytest.mark.long
+
 #: Each test notes its file and its worker.
 NOTES = """
 import os, pytest

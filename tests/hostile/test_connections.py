@@ -26,6 +26,8 @@ from tests.model.probe_answers import h200_lines
 from tests.system.faults import until
 from tests.system.harness import GPUREADY
 
+pytestmark = pytest.mark.long
+
 APPLY = ["apply", "--yes", "--only", "memlock"]
 
 
@@ -317,7 +319,6 @@ def test_the_users_own_proxycommand_is_named_by_its_file(site: Site) -> None:
 
 
 @pytest.mark.fault("D12", "descriptors-exhausted")
-@pytest.mark.long
 @pytest.mark.parametrize("verb", ["plan", "apply --yes --batch 100% --only memlock"])
 def test_more_hosts_than_descriptors(site: Site, verb: str) -> None:
     """The hard limit is what a system allows: hosts that do not fit wait for their turn."""

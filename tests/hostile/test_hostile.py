@@ -25,6 +25,8 @@ from tests.hostile.server import RAW, SAYS, TRICKS
 from tests.system.faults import Terminal, until
 from tests.system.harness import GPUREADY
 
+pytestmark = pytest.mark.long
+
 GOOD = [f"good{number}" for number in range(1, 9)]
 #: Tricks that show in steps, so only apply meets them.
 STEPS = ("lies_about_steps", "holds_the_lock", "garbage_from_steps")
@@ -199,7 +201,6 @@ def test_a_flood_costs_the_others_no_time_and_no_memory(servers: Servers, alone:
     assert {ran.document["hosts"][good]["outcome"] for good in GOOD} == {"would_change"}
 
 
-@pytest.mark.long
 @pytest.mark.fault("D3", "short-lines", "held-loop")
 def test_ten_hostile_nodes_fail_by_name_beside_256_good_ones_and_cost_them_little(servers: Servers) -> None:
     """In CPU time, because it does not depend on what else this machine does; the good ones alone are the measure."""

@@ -13,6 +13,8 @@ import pytest
 from tests.hostile.test_connections import APPLY, Site, site
 from tests.system.harness import GPUREADY
 
+pytestmark = pytest.mark.long
+
 __all__ = ["site"]
 
 GOOD: dict[str, object] = {"gpuready": {"hardware": {"gpus": 1}, "memlock": "unmanaged"}}

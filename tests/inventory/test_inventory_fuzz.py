@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,8 @@ from gpuready.inventory.hosts import load
 from gpuready.inventory.yaml_positions import load_text
 from gpuready.model.schema_help import words_at
 from gpuready.model.spec import NodeSpec
+
+pytestmark = pytest.mark.long
 
 SCALARS = (
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.dates() | st.binary(max_size=4)

@@ -16,6 +16,8 @@ from gpuready.inventory.hosts import load, read
 from tests.inventory.oracle import DATA, Ask, ansible_inventory, ours, theirs
 from tests.inventory.oracle import write as write_files
 
+pytestmark = pytest.mark.long
+
 pytest.importorskip("ansible", reason="ansible-core is the reference here")
 
 

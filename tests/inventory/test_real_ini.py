@@ -7,6 +7,8 @@ import pytest
 
 from tests.inventory.oracle import EXPECTED, ansible_inventory, inventories, ours, theirs, write
 
+pytestmark = pytest.mark.long
+
 INVENTORIES = inventories()
 SAID = json.loads(EXPECTED.read_text("utf-8"))
 

@@ -64,17 +64,13 @@ def test_a_file_of_messages_has_room() -> None:
         assert sum(map(path.read_text("utf-8").count, "[,={")) < 0.95 * MOST_TOML_VALUES, path.name
 
 
-@pytest.mark.parametrize(
-    ("title", "text"),
-    [pytest.param(title, text, id=ascii(text[:50])) for title, texts in POSTED.items() for text in texts],
-)
-def test_a_message_is_found_as_it_was_posted(title: str, text: str) -> None:
-    assert titles(text)[:1] == [title]
+def test_a_message_is_found_as_it_was_posted() -> None:
+    asked = [(title, text) for title, texts in POSTED.items() for text in texts]
+    assert [(title, text) for title, text in asked if titles(text)[:1] != [title]] == []
 
 
-@pytest.mark.parametrize("message", TABLE, ids=lambda message: message.title[:50])
-def test_a_message_is_found_by_its_title(message: object) -> None:
-    assert find(message.title)[:1] == (message,)  # type: ignore[attr-defined]
+def test_a_message_is_found_by_its_title() -> None:
+    assert [message.title for message in TABLE if find(message.title)[:1] != (message,)] == []
 
 
 @pytest.mark.parametrize("text", NOBODYS, ids=lambda text: text[:50])

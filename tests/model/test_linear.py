@@ -12,7 +12,7 @@ import re
 import time
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -229,17 +229,25 @@ def seconds(use: Use, text: Any) -> float:
     return time.process_time() - began
 
 
-#: The same pattern in the same file once.
-USES = list({(use.file, use.pattern.pattern, use.method): use for use in (*uses(), *of_messages())}.values())
-
-
-def test_the_patterns_are_found() -> None:
-    assert len(USES) > 200 and len({use.file for use in USES}) > 60
+def slow(use: Use) -> Iterator[Any]:
+    """The texts that take a time which grows faster than they do."""
+    for few, many in zip(texts(use.pattern, 2_000), texts(use.pattern, 8_000), strict=True):
+        if seconds(use, many) <= 0.02:
+            continue
+        if min(seconds(use, many) for _ in range(2)) >= 8 * max(seconds(use, few) for _ in range(3)):
+            yield few
 
 
 @pytest.mark.fault("D3")
-@pytest.mark.parametrize("use", USES, ids=str)
-def test_time_grows_with_the_length_alone(use: Use) -> None:
-    for few, many in zip(texts(use.pattern, 2_000), texts(use.pattern, 8_000), strict=True):
-        if seconds(use, many) > 0.02:
-            assert min(seconds(use, many) for _ in range(2)) < 8 * max(seconds(use, few) for _ in range(3)), few[:60]
+@pytest.mark.parametrize(
+    ("patterns", "least"), [(uses, 200), pytest.param(of_messages, 3000, marks=pytest.mark.long)], ids=["code", "table"]
+)
+def test_time_grows_with_the_length_alone(patterns: Callable[[], Iterator[Use]], least: int) -> None:
+    once = {(use.file, use.pattern.pattern, use.method): use for use in patterns()}
+    assert len(once) > least
+    assert [f"{use}: {few[:60]!r}" for use in once.values() for few in slow(use)] == []
+
+
+def test_a_pattern_whose_time_grows_with_the_square_is_found() -> None:
+    assert list(slow(Use("x.py", 1, "search", re.compile(r"a*b"))))
+    assert not list(slow(Use("x.py", 1, "match", re.compile(r"a*b"))))

@@ -25,6 +25,8 @@ from gpuready.model.spec import NodeSpec
 from gpuready.node import NODE, REMOVALS
 from tests.model.probe_answers import DATA, docker_info, h200_lines, tar
 
+pytestmark = pytest.mark.long
+
 #: Seconds of CPU below which nobody waits, so that the shorter text need not be measured.
 FLOOR = 0.3
 #: A text four times as long takes four times as long, or more where it no longer fits the processor's cache; code that

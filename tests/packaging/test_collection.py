@@ -12,6 +12,8 @@ from tests.command import write_hosts, write_states
 from tests.pages import ROOT, blocks
 from tests.playbooks import PAGE, Ansible, recap
 
+pytestmark = pytest.mark.long
+
 #: The node has one GPU.
 HOSTS = "all: {hosts: {gpu01: {gpuready: {}}, gpu02: {gpuready: {hardware: {gpus: 8}}}, other: {}}}\n"
 #: A program that records its hosts in a line of the file runs, and that the test continues.

@@ -18,6 +18,8 @@ from tests.command import write_states
 from tests.pages import ROOT, blocks, commands, matches
 from tests.verbs.render.test_kubernetes import KUBERNETES
 
+pytestmark = pytest.mark.long
+
 PAGE = ROOT / "docs/guides/fleets.md"
 GITHUB, GITLAB, JOB, SLICES, PLAYBOOK = map(yaml.safe_load, blocks(PAGE, "yml"))
 #: With three shards, the racks a, b and c are one each.

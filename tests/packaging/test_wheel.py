@@ -21,6 +21,8 @@ from tests import release
 from tests.lab.server import Server
 from tests.secure import Secure
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 
 

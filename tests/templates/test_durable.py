@@ -23,6 +23,8 @@ import pytest
 from gpuready.base import resources
 from tests import cut
 
+pytestmark = pytest.mark.long
+
 #: Where a sync costs nothing: what counts is that it is asked for.
 _MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 FIRST, SECOND, THIRD = "theirs\n" * 60000, "ours\n", "ours, too\n"

@@ -20,7 +20,7 @@ from tests.lab import scale
 from tests.lab.processes import wait_gone
 from tests.operations.gpu_node import NO_NAMESPACES
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of several owners")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(os.geteuid() != 0, reason="only root has files of several owners")]
 PACKAGES = "lib/python3.11/site-packages"
 ALICE, NOBODY = 12345, 65534
 
