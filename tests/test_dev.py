@@ -36,7 +36,7 @@ SMOKES = {
     "mutants": Smoke("mutants --list", "lock-mode"),
     "docs": pytest.param(Smoke("docs", makes="site/index.html"), marks=pytest.mark.long),
     "release DIR": pytest.param(Smoke("release dist", "  simple/gpuready/index.html"), marks=pytest.mark.long),
-    "bench [N]": pytest.param(Smoke("bench 1", "apply, nothing to do"), marks=_TOOLS),
+    "bench [N]": pytest.param(Smoke("bench 1", "apply, nothing to do"), marks=[_TOOLS, pytest.mark.long]),
     "bench peers": pytest.param(
         # Ansible takes a minute, and Mitogen runs the same playbook.
         Smoke(

@@ -238,10 +238,9 @@ def slow(use: Use) -> Iterator[Any]:
             yield few
 
 
+@pytest.mark.long
 @pytest.mark.fault("D3")
-@pytest.mark.parametrize(
-    ("patterns", "least"), [(uses, 200), pytest.param(of_messages, 3000, marks=pytest.mark.long)], ids=["code", "table"]
-)
+@pytest.mark.parametrize(("patterns", "least"), [(uses, 200), (of_messages, 3000)], ids=["code", "table"])
 def test_time_grows_with_the_length_alone(patterns: Callable[[], Iterator[Use]], least: int) -> None:
     once = {(use.file, use.pattern.pattern, use.method): use for use in patterns()}
     assert len(once) > least

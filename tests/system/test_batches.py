@@ -85,7 +85,6 @@ def test_a_rack_never_goes_at_once(four: list[Machine], gpuready: Gpuready, inve
     assert "rack: NAME for every host" in message
 
 
-@pytest.mark.promise
 def test_shards_side_by_side_are_one_run(
     four: list[Machine], gpuready: Gpuready, inventory: Inventories, tmp_path: Path
 ) -> None:

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 import yaml
 
 from tests.command import gpuready
@@ -17,7 +16,6 @@ from tests.system.host import Hosts
 PAGE = ROOT / "docs/guides/ci.md"
 
 
-@pytest.mark.promise
 def test_the_action_verifies_with_pinned_host_keys_and_a_key(shared: Hosts, tmp_path: Path) -> None:
     node = shared()
     node.apply()

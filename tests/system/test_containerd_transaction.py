@@ -83,7 +83,6 @@ def test_containerd_does_not_start_with_the_new_file(one: One) -> None:
     assert one.mends().pod == before.pod
 
 
-@pytest.mark.promise
 @pytest.mark.fault("engine-refuses")
 def test_cri_fails_though_containerd_starts(one: One) -> None:
     """An import turns bad between the validation and the start."""

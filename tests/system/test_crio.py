@@ -117,8 +117,7 @@ def crio(node: Node) -> Host:
     return node.only("crio")
 
 
-@pytest.mark.promise
-@pytest.mark.parametrize("toolkit", [OLD, NEW], ids=["1.18.2", "1.20.1"])
+@pytest.mark.parametrize("toolkit", [OLD, pytest.param(NEW, marks=pytest.mark.promise)], ids=["1.18.2", "1.20.1"])
 def test_there_and_back_with_every_toolkit(node: Node, crio: Host, toolkit: dict[str, Any]) -> None:
     before = node.look()
     node.only("repository", "toolkit").apply(toolkit=toolkit)  # from the one before
@@ -163,7 +162,6 @@ def test_a_file_that_crio_rejects_is_rolled_back(node: Node, crio: Host) -> None
     node.sh(f"rm {DROP_IN}")
 
 
-@pytest.mark.promise
 def test_a_users_drop_in_is_kept_and_comes_back_as_it_was(node: Node, crio: Host) -> None:
     mine = "# mine\n[crio.runtime]\npids_limit = 4096\n[crio.runtime.runtimes.nvidia]\n"
     mine += f'runtime_path = "{BINARY}"\nmonitor_path = "/usr/libexec/crio/conmon"\n'

@@ -53,7 +53,6 @@ def node(shared: Hosts) -> Host:
     return machine.with_spec(hardware={"gpus": 2}, ldso="off", dcgm={"install": True, "diag": 1})
 
 
-@pytest.mark.promise
 def test_dcgm_is_installed_tests_the_gpus_and_goes_again(node: Host) -> None:
     alone = node.only("dcgm")
 

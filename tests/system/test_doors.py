@@ -92,7 +92,6 @@ RESTART = "systemctl reset-failed docker; systemctl restart docker"
 BREAK = f"server.shell('rm /etc/docker/daemon.json; {RESTART}', _sudo=True)\n"
 
 
-@pytest.mark.promise
 @pytest.mark.fault("stale-proof")
 def test_verify_fails_if_a_step_before_it_breaks_docker(shared: Hosts, tmp_path: Path) -> None:
     node = shared()
@@ -116,7 +115,6 @@ def test_a_component_plans_from_what_a_step_before_it_left(options: list[str], s
 # --- what messages and guides print
 
 
-@pytest.mark.promise
 def test_the_fix_for_a_pyinfra_inventory_converges_it(shared: Hosts, tmp_path: Path) -> None:
     node = shared()
     where = pyinfra_inventory(tmp_path, node)

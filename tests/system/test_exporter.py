@@ -75,7 +75,6 @@ def read(text: str) -> set[tuple[str, str, float]]:
     return {(s.name, str(sorted(s.labels.items())), s.value) for family in families for s in family.samples}
 
 
-@pytest.mark.promise
 def test_prometheus_has_the_counters_of_node_exporter(node: Host) -> None:
     before, reloaded = footprint(node), reloads(node)
     node.fails("there is no /nowhere", monitoring={"rdma_exporter": "textfile", "textfile_directory": "/nowhere"})

@@ -57,7 +57,6 @@ def silence(lab: Lab, gpuready: Gpuready, inventory: Inventories) -> Iterator[Si
 _DROP = f"iptables -w {{what}} OUTPUT -p tcp -d {network.SERVER} -j DROP"
 
 
-@pytest.mark.promise
 @pytest.mark.fault("D1", "key-not-served", "key-is-a-page", "two-keys", "huge-key")
 @pytest.mark.usefixtures("silence")
 def test_no_key_but_the_right_one_is_written(fresh: Hosts, repo: Repository) -> None:

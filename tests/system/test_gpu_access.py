@@ -50,7 +50,6 @@ def effective(machine: Machine) -> dict[str, Any]:
     return tomlkit.parse(machine.run(f"nvidia-ctk config --config-file={TOML}").stdout).unwrap()
 
 
-@pytest.mark.promise
 def test_config_toml(node: Host) -> None:
     # The packages come with it in the same run; nvidia-ctk of each version reads what was written.
     assert "config" in node.apply(toolkit=OLDER | WANTED).changed()

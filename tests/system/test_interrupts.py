@@ -190,7 +190,6 @@ def test_an_sshd_that_is_away_for_seconds_during_a_step_is_waited_for(fresh: Hos
     m.settled()
 
 
-@pytest.mark.promise
 @pytest.mark.fault("controller-killed")
 def test_a_killed_controller_leaves_a_node_that_ends_its_step(fresh: Hosts) -> None:
     m = fresh()

@@ -71,7 +71,6 @@ def word(node: Host) -> str:
     return node.run(f"{ENV}/bin/python -IBc 'import torch; print(torch.WORD)'", check=False).stdout.strip()
 
 
-@pytest.mark.promise
 @pytest.mark.fault("cut-wheel")
 def test_a_node_fetches_its_wheel_resumes_it_and_asks_nobody_again(node: Host, mirror: Mirror, tmp_path: Path) -> None:
     spec = served(mirror, tmp_path, "mirrored", 24, header="env:GPUREADY_MIRROR")
