@@ -249,6 +249,7 @@ def others(tmp_path: Path) -> Iterator[Callable[[], int]]:
 
     yield pid
     os.kill(pid(), 9)
+    wait_until_gone(tmp_path / "pid")  # else the next script may still see it
 
 
 def test_a_diagnostic_of_others_is_work(tmp_path: Path, others: Callable[[], int]) -> None:
