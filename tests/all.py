@@ -1,4 +1,4 @@
-"""./dev test: what the README promises first; with ``--all`` every test, as in CI; ``--kubernetes``: those of a cluster.
+"""./dev test: what the README promises first; ``--all``: every test, as in CI; ``--kubernetes``: those of a cluster.
 
 Where no test machine can run, the tests without one; in CI that is a failure, never a silent skip. Without KVM, a core
 of the tests on virtual machines.
