@@ -177,7 +177,7 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("device mlx5_0 does not", "this GPU does not support all necessary atomic operations"),
         ("ModuleNotFoundError: No module named 'cutlass'", "No module named 'cutlass.utils.ampere_helpers'"),
         (
-            "CUDA driver error: invalid argument, in",
+            "CUDA driver error: invalid argument, or another, in",
             "_SymmetricMemory.rendezvous\nCUDA driver error: invalid resource handle",
         ),
         ("libNAME.so.1: cannot open", "libc10.so: cannot open shared object file: No such file or directory"),
@@ -284,6 +284,8 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("GPU 0 had memory errors", "Detected 3 volatile double-bit ECC error(s) in GPU 1."),
         ("ERROR: An NVIDIA kernel", "ERROR: You appear to be running an X server; please exit X before installing."),
         ("error: target not found", "error: target not found: nvidia-container-toolkit"),
+        ("nvidia-persistenced: Failed to find user", "Failed to find user ID of user 'nvidia': Connection refused"),
+        ("vfio 0000:01:00.0: no such host", "vfio 0000:01:00.0: no such host device: Permission denied"),
         ("NVRM: kflcnWaitForHalt", "NVRM: kgspWaitForGfwBootOk_TU102: failed to wait for GFW boot complete: 0x55"),
         ("modprobe: ERROR: could not insert 'nvidia': ", "could not insert 'nvidia_peermem': Unknown symbol in module"),
     ],
