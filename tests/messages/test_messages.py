@@ -112,6 +112,10 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("NCCL WARN NET/IB: read", "NET/IB: read failed in ncclIbRoceGetVersionNum: No such device"),
         ("NCCL WARN Call to ibv_query_gid", "NCCL WARN Call to ibv_query_gid failed with error Input/output error"),
         ("NCCL WARN NET/OFI Disabling", "NET/OFI Disabling shared memory failed: Cannot allocate memory"),
+        (
+            "NCCL WARN Error while creating shared",
+            "Error while creating shared memory segment /dev/shm/nccl-1 (size 4096), error: Permission denied (13)",
+        ),
         ("RDMA buffer MR", "RDMA buffer MR registration failed: Cannot allocate memory"),
         ("RDMA buffer MR registration failed: Bad", "RDMA buffer MR registration failed: Invalid argument"),
         ("RDMA buffer MR registration failed: Inv", "RDMA buffer MR registration failed: Bad address"),
