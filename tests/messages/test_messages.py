@@ -220,6 +220,14 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("NCCL WARN", "ib_mlx5_log.c:177  Transport retry count exceeded on mlx5_0:1/IB (synd 0x15 vend 0x81"),
         ("NCCL WARN", "Local length error on mlx5_0:1/RoCE (synd 0x1 vend 0xd7 hw_synd 0/0)"),
         ("NCCL WARN", "myapp: ibv_open_device failed"),
+        ("UCX ERROR ibv_query_gid", "NCCL WARN Call to ibv_query_gid failed with error No data available"),
+        ("UCX WARN worker 0x754a6ee0", "UCX WARN worker 0x754a6ee0: 10 requests were not completed"),
+        ("Couldn't create QP", "libibverbs: Warning: couldn't create qp: Cannot allocate memory"),
+        ("PermissionError: [Errno 13]", "PermissionError: [Errno 13] Permission denied: '/root/.cache/huggingface'"),
+        ("[gpu01:288505:0:296459] Caught", "(EE) Caught signal 11 (Segmentation fault). Server aborting"),
+        ("dpkg: error processing package mlnx", "dpkg: error processing package rdma-core (--configure):"),
+        ("[25-Apr-25_10:01:46] Command", 'Command "pip install vllm" failed with exit code: 1'),
+        ("Shard process was signaled", "Error: ShardCannotStart"),
         (
             "NCCL",
             "mca_base_component_repository_open: unable to open mca_btl_openib: librdmacm.so.1: cannot open shared"
