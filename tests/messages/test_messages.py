@@ -224,7 +224,7 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("UCX WARN worker 0x754a6ee0", "UCX WARN worker 0x754a6ee0: 10 requests were not completed"),
         ("OSError: [WinError 126]", "OSError: Error loading libtorch.so or one of its dependencies"),
         ("rmmod: ERROR: Module rdma_cm", "rmmod: ERROR: Module nvidia is in use by: nvidia_uvm"),
-        ("KVTransferError: follow", "KVTransferError(bootstrap_room=7): timed out after 300.0s in KVPoll.Bootstrapping"),
+        ("KVTransferError: follow", "KVTransferError(bootstrap_room=7): timed out after 300.0s in KVPoll"),
         ("error loading model: device CUDA0", "error loading model: unable to allocate CUDA0 buffer"),
         ("Unable to initialize backend 'cuda': INV", "Unable to initialize backend 'cuda': UNKNOWN: no GPU"),
         ("Couldn't create QP", "libibverbs: Warning: couldn't create qp: Cannot allocate memory"),
