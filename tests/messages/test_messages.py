@@ -260,6 +260,8 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("PSP create ring", "amdgpu 0000:83:00.0: amdgpu: PSP is resuming..."),
         ("Direct firmware load for amdgpu", "Direct firmware load for nvidia/580.95.05/gsp_ga10x.bin failed with error -2"),
         ("Memory access fault", "CUDA error: an illegal memory access was encountered"),
+        ("Error 401", "RuntimeError: HIP error: the operation cannot be performed in the present state"),
+        ("Error 802", "RuntimeError: HIP error: system not yet initialized"),
         ("Memory cgroup out of memory", "Out of memory: Killed process 4711 (java)"),
         ("mount.nfs: access", "mount.nfs: timeout set for Mon Nov 30 02:00:00 2026"),
         ("Error! Bad return status for module build on kernel: 6", "dkms autoinstall on 6.8 failed for zfs(10)"),
