@@ -258,7 +258,10 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("amdgpu: ring gfx_0.0.0", "amdgpu 0000:c5:00.0: amdgpu: ring gfx_0.0.0 uses VM inv eng 0 on hub 0"),
         ("amdgpu: SMU", "amdgpu 0000:83:00.0: amdgpu: SMU driver if version not matched"),
         ("PSP create ring", "amdgpu 0000:83:00.0: amdgpu: PSP is resuming..."),
-        ("Direct firmware load for amdgpu", "Direct firmware load for nvidia/580.95.05/gsp_ga10x.bin failed with error -2"),
+        (
+            "Direct firmware load for amdgpu",
+            "Direct firmware load for nvidia/580.95.05/gsp_ga10x.bin failed with error -2",
+        ),
         ("Memory access fault", "CUDA error: an illegal memory access was encountered"),
         ("Error 401", "RuntimeError: HIP error: the operation cannot be performed in the present state"),
         ("Error 802", "RuntimeError: HIP error: system not yet initialized"),
