@@ -247,11 +247,18 @@ def test_a_text_of_others_is_not_known(text: str, exits: Exits) -> None:
         ("error loading model: device CUDA0", "error loading model: unable to allocate CUDA0 buffer"),
         ("Unable to initialize backend 'cuda': INV", "Unable to initialize backend 'cuda': UNKNOWN: no GPU"),
         ("Couldn't create QP", "libibverbs: Warning: couldn't create qp: Cannot allocate memory"),
+        ("Couldn't create QP", "beegfs: IBVSocket.c:1042: Couldn't create QP. ErrCode: -12"),
+        ("Invocation of collective_rpc", "BeanCreationException: Invocation of init method failed; nested exception"),
+        ("Distribution `vllm", "`pyqt5-qt5` (v5.15.17) only has wheels for the following platform: `win_amd64`"),
+        ("Failed to create CUDAExecution", "copying onnxruntime/capi/onnxruntime_providers_cuda.dll -> build/lib"),
+        ("PermissionError: [Errno 13]", "mkdir: cannot create directory '/.snapshots': Permission denied"),
+        ("Total number of attention", "AssertionError: hidden_size 4096 is not divisible by 3"),
         ("PermissionError: [Errno 13]", "PermissionError: [Errno 13] Permission denied: '/root/.cache/huggingface'"),
         ("[gpu01:288505:0:296459] Caught", "(EE) Caught signal 11 (Segmentation fault). Server aborting"),
         ("dpkg: error processing package mlnx", "dpkg: error processing package rdma-core (--configure):"),
         ("[25-Apr-25_10:01:46] Command", 'Command "pip install vllm" failed with exit code: 1'),
         ("Shard process was signaled", "Error: ShardCannotStart"),
+        ("Server error: transport error", "ERROR sms: gRPC server error: transport error"),
         (
             "NCCL",
             "mca_base_component_repository_open: unable to open mca_btl_openib: librdmacm.so.1: cannot open shared"
