@@ -104,6 +104,7 @@ def test_a_branch_whose_releases_differ(exits: Exits) -> None:
         ("nvidia/cuda:13.0.1-cudnn-devel-ubuntu24.04", "580.82.07", "NATIVE"),
         ("nvcr.io/nvidia/cuda:12.4.1-base-ubuntu22.04", "470", "FORWARD"),
         ("pytorch/pytorch:2.9.1-cuda13.0-cudnn9-runtime", "570", "NEEDS_DRIVER"),
+        ("nvidia/cuda:13.4.2-base-ubuntu24.04", "580.82.07", "FORWARD?"),
     ],
 )
 def test_a_published_image_by_its_name(image: str, driver: str, word: str, exits: Exits) -> None:
@@ -113,6 +114,7 @@ def test_a_published_image_by_its_name(image: str, driver: str, word: str, exits
     assert told.startswith(f"{word}  ")
     assert "the image itself was not read" in told
     assert ("according to one source only" in told) == (image.endswith((":25.07-py3", ":22.12-py3")))
+    assert ("its libcuda is known from one source only" in told) == ("13.4.2" in image)
 
 
 def test_the_answer_says_why_neighbouring_releases_differ(exits: Exits) -> None:

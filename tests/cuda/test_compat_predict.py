@@ -238,6 +238,21 @@ def test_a_driver_after_the_tables_is_no_certain_answer() -> None:
     assert (found.verdict, found.certain) == ("NATIVE", False) and "branch 999 is newer than the tables" in found.reason
 
 
+def test_what_one_source_says_is_no_certain_answer() -> None:
+    found = predict(*case("620.70.06", "NVIDIA H200", "13.5"))
+    assert (found.verdict, found.certain) == ("NATIVE", False)
+    assert "branch 620 supports is known from one source" in found.reason
+    assert predict(*case("620.70.06", "NVIDIA H200", "13.4.1")).certain  # as with the branch before
+    for driver, cuda, version, certain in (
+        ("525.85.12", "12.2", "535.54.03", False),  # Triton's notes alone
+        ("535.54.03", "12.3", "545.23.06", True),  # also the support matrix
+        ("535.54.03", "13.2", "595.45.04", True),
+    ):
+        found = predict(*case(driver, "NVIDIA A100", cuda, version))
+        assert (found.verdict, found.certain) == ("FORWARD", certain), (found, driver)
+        assert found.reason.endswith(", according to one source only") is not certain
+
+
 def test_what_a_compiler_does_not_know_yet_is_said() -> None:
     for gpu, cuda, first in (("NVIDIA B200", "11.4", "12.8"), ("NVIDIA H100", "11.7", "11.8"), ("A10", "10.2", "11.0")):
         found = predict(*case("580.65.06", gpu, cuda))

@@ -550,6 +550,13 @@ def test_codes(text: str, title: str) -> None:
     assert find(text)[0].source.startswith(("docs.nvidia.com/", "docs.docker.com/")) or "#" in find(text)[0].source
 
 
+def test_an_xid_without_a_row_in_the_catalogue_has_advice_of_our_own() -> None:
+    for number, ours in (("172", False), ("173", True), ("176", True)):
+        (found,) = find(f"Xid {number}")
+        assert ("gpuready's own" in found.fix) is ours
+        assert ("nverror.h" in found.source) is ours
+
+
 def test_the_line_of_an_nvlink5_xid_says_more_than_its_number() -> None:
     line = "[171.2] NVRM: Xid (PCI:0009:01:00): 149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 01 (0x{}c6 0x00000000 0x0)"
     peer, signal, known = find(line.format("021425") + "\n" + line.format("004505") + "\nXid 149")

@@ -193,9 +193,12 @@ def _own(host: Host, image: Image) -> Prediction:
     has, cuda = tables.newest_cuda(host.driver), image.cuda
     name, wanted = driver(host.driver), f"CUDA {dotted(cuda)}"
     speaks = f"driver {name} supports CUDA {dotted(has)}"
-    sure = not tables.beyond(host.driver)
-    dated = tables.dated("branches")[0]
-    doubt = "" if sure else f"; driver branch {host.driver[0]} is newer than the tables of {dated}"
+    branch, doubt = host.driver[0], ""
+    if tables.beyond(host.driver):
+        doubt = f"; driver branch {branch} is newer than the tables of {tables.dated('branches')[0]}"
+    elif tables.one_source("branches", branch) and cuda[:2] > tables.newest_cuda((branch - 1,)):
+        doubt = f"; which CUDA driver branch {branch} supports is known from one source only"
+    sure = not doubt
     if has >= cuda[:2]:
         return Prediction("NATIVE", sure, f"{speaks}, which includes {wanted}{doubt}", table="branches")
     floor = tables.floors().get(cuda[0])
@@ -257,6 +260,9 @@ def _too_new(host: Host, library: CompatLib) -> str:
     return tables.no_support(host.gpu.architecture, library.version[0])
 
 
+_OF_RELEASE = "the images of its release list"
+
+
 def listed(host: Host, library: CompatLib) -> str:
     """Return which source says that this library works on this driver branch; empty if none does."""
     branch = host.driver[0]
@@ -265,7 +271,7 @@ def listed(host: Host, library: CompatLib) -> str:
     current, released = tables.forward_branches(library.cuda)
     if branch in current:
         return "the support matrix lists"
-    return "the images of its release list" if branch in released else ""
+    return _OF_RELEASE if branch in released else ""
 
 
 def _lists(library: CompatLib) -> str:
@@ -299,7 +305,9 @@ def _forward(host: Host, image: Image, library: CompatLib) -> Prediction:
     if not covered:
         text = f"{what}, but it supports only CUDA {dotted(library.cuda)}, not {dotted(image.cuda)}: CUDA error 35"
         return Prediction("NEEDS_DRIVER", True, text, library, table="branches")
-    text = f"{what}; {by} driver branch {host.driver[0]}"
+    text, sure = f"{what}; {by} driver branch {host.driver[0]}", True
+    if by == _OF_RELEASE and tables.one_source("forward", dotted(library.cuda)):
+        text, sure = f"{text}, according to one source only", False
     if host.gpu.kind == "pro":
-        text += f"; only some RTX boards support forward compatibility: test it on {name}"
-    return Prediction("FORWARD", host.gpu.kind != "pro", text, library, table=_lists(library))
+        text, sure = f"{text}; only some RTX boards support forward compatibility: test it on {name}", False
+    return Prediction("FORWARD", sure, text, library, table=_lists(library))

@@ -28,6 +28,11 @@ def dated(name: str) -> tuple[datetime.date, str]:
     return found["date"], found["source"]
 
 
+def one_source(name: str, key: object) -> bool:
+    """Tell whether a row of one file was read at one source only."""
+    return key in _load(name).get("one_source", ())
+
+
 # --- CUDA and drivers ---------------------------------------------------------------------------------------------
 
 

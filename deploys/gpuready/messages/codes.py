@@ -14,6 +14,7 @@ from gpuready.messages.entry import ADVICE, Message
 _CALL = ADVICE["failing-call"]
 
 _XID_PAGE = "docs.nvidia.com/deploy/xid-errors"
+_XID_HEADER = "NVIDIA/open-gpu-kernel-modules (nverror.h)"
 _NVML_PAGE = "docs.nvidia.com/deploy/nvml-api (nvmlReturn_t)"
 _CUDA_PAGE = "docs.nvidia.com/cuda/cuda-runtime-api (cudaError_t)"
 _DOCKER_PAGE = "docs.docker.com/engine/containers/run (exit status)"
@@ -418,7 +419,8 @@ def _xid(variant: str) -> Message:
     from gpuready.gpu.thresholds import action, action_name, load
 
     digits, _, name_of_action = variant.partition(" ")
-    number, actions = int(digits), load("xids")["actions"]
+    number, table = int(digits), load("xids")
+    actions, ours = table["actions"], number in table["ours"]
     if number not in _XIDS and not any(number in entry["xids"] for entry in actions.values()):
         return Message(
             f"Xid {number}", "", _XID_PAGE, ("gpu.xid",),
@@ -435,8 +437,9 @@ def _xid(variant: str) -> Message:
     fix = asked.remedy or (program if number in actions["program"]["xids"] else _XID_IGNORED)
     fix = ("" if name_of_action else _XID_FIRST.get(number, "")) + fix + (_XID_WORN if number in _WORN else "")
     fix += _XID_RELEASE if number in _RELEASE else ""
+    fix += "; NVIDIA names no action for this Xid yet, so this advice is gpuready's own" if ours else ""
     title = f"Xid {number}: {name}" if name else f"Xid {number}"
-    source = ", ".join(filter(None, (_XID_PAGE, _XID_LIKELY.get(number))))
+    source = ", ".join(filter(None, (_XID_HEADER if ours else _XID_PAGE, _XID_LIKELY.get(number))))
     checks = ("gpu.xid", *_XID_CHECKS.get(number, ()))
     return Message(title, "", source, checks, why, fix, likely=number in _XID_LIKELY)
 
