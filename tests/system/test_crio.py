@@ -117,7 +117,7 @@ def crio(node: Node) -> Host:
     return node.only("crio")
 
 
-@pytest.mark.parametrize("toolkit", [OLD, pytest.param(NEW, marks=pytest.mark.promise)], ids=["1.18.2", "1.20.1"])
+@pytest.mark.parametrize("toolkit", [OLD, NEW], ids=["1.18.2", "1.20.1"])
 def test_there_and_back_with_every_toolkit(node: Node, crio: Host, toolkit: dict[str, Any]) -> None:
     before = node.look()
     node.only("repository", "toolkit").apply(toolkit=toolkit)  # from the one before
