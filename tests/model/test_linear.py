@@ -240,10 +240,12 @@ def slow(use: Use) -> Iterator[Any]:
 
 @pytest.mark.long
 @pytest.mark.fault("D3")
-@pytest.mark.parametrize(("patterns", "least"), [(uses, 200), (of_messages, 3000)], ids=["code", "table"])
-def test_time_grows_with_the_length_alone(patterns: Callable[[], Iterator[Use]], least: int) -> None:
+@pytest.mark.parametrize(
+    ("patterns", "least", "files"), [(uses, 200, 60), (of_messages, 3000, 1)], ids=["code", "table"]
+)
+def test_time_grows_with_the_length_alone(patterns: Callable[[], Iterator[Use]], least: int, files: int) -> None:
     once = {(use.file, use.pattern.pattern, use.method): use for use in patterns()}
-    assert len(once) > least
+    assert len(once) > least and len({use.file for use in once.values()}) >= files
     assert [f"{use}: {few[:60]!r}" for use in once.values() for few in slow(use)] == []
 
 

@@ -22,10 +22,9 @@ def published_image(reference: str) -> ImageFacts | None:
     doubt = "" if found.sure else ", according to one source only"
     table = f"the table of {tables.dated('images')[0]}"
     note = f"by {table}, this tag has CUDA {dotted(found.cuda)}{doubt}; the image itself was not read"
-    if image.compat + image.own_compat and tables.one_source("toolkits", dotted(found.cuda)):
-        note += "; the version of its libcuda is known from one source only"
-        return ImageFacts(image, notes=(note,), sure=False)
-    return ImageFacts(image, notes=(note,), sure=found.sure)
+    supposed = found.libcuda != "none" and tables.one_source("toolkits", dotted(found.cuda))
+    note += "; the version of its libcuda is known from one source only" if supposed else ""
+    return ImageFacts(image, notes=(note,), sure=found.sure and not supposed)
 
 
 def not_published(reference: str) -> str:
