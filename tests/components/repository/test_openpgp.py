@@ -131,7 +131,7 @@ def test_large_files_take_no_time(text: bytes) -> None:
     for start in (b"", b"-----BEGIN PGP PUBLIC KEY BLOCK-----\n", b"-----BEGIN PGP PUBLIC KEY BLOCK-----\n\n"):
         with pytest.raises(KeyFileError):
             certificate(start + text)
-    assert time.process_time() - began < 2
+    assert time.process_time() - began < 20
 
 
 def test_many_packets_take_no_time() -> None:

@@ -449,7 +449,7 @@ def within(limit: str, command: str) -> tuple[int, str]:
 def test_a_run_with_a_limit_ends_or_is_killed_with_its_children() -> None:
     assert within("10", "sh -c 'echo said; echo more >&2; exit 3'") == (3, "said\nmore\n")
     hang = """sh -c 'trap "" TERM; sleep 987 & echo $!; sleep 986'"""
-    rc, out = within("0.5", hang)
+    rc, out = within(f"{scale.seconds(3):.0f}", hang)
     assert rc == 124
     wait_gone([int(out)], 5)  # a signal that was sent takes its time
 
@@ -473,5 +473,5 @@ def test_an_environment_that_hangs_is_reported_and_the_next_is_checked(env: Path
 def test_processes_that_do_not_tell_what_they_use_count_as_users(env: Path) -> None:
     script = resources.script("wheels/env") + 'using() { echo "python3 (pid 1)"; sleep 985; }\nenv_users "$1"\n'
     assert script.count('within 40 "$u"') == 1
-    told = environment(0, "{}", ran(script.replace('within 40 "$u"', 'within 0.5 "$u"'), env).stdout).users
+    told = environment(0, "{}", ran(script.replace('within 40 "$u"', f'within {scale.seconds(3):.0f} "$u"'), env).stdout).users
     assert told[0] == "python3 (pid 1)" and "/proc gave no answer" in told[1]
