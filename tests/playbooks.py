@@ -38,7 +38,7 @@ class Ansible:
         done = subprocess.run(
             [BIN / program, *rest],
             cwd=self.folder, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-            timeout=scale.seconds(120),
+            timeout=scale.seconds(600),
         )  # fmt: skip
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr

@@ -76,6 +76,7 @@ def finish(*_):
     pathlib.Path("finished").touch()
     sys.exit(130)
 signal.signal(signal.SIGINT, finish)
+time.sleep(1)  # until the other one waits
 {interrupt}
 time.sleep(100)
 """)

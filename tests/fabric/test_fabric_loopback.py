@@ -46,7 +46,7 @@ def test_a_port_writes_to_itself_without_the_network() -> None:
     own = replace(end("n1"), address="")  # such as InfiniBand without IPoIB
     server, client = commands(loopback.TEST, own, own, 5)
     for each in (server, client):
-        assert " ".join(each.arguments).startswith("-d mlx5_0 -i 1 -x 3 -u 18 -F --report_gbits -D 5 -s 65536")
+        assert " ".join(each.arguments).startswith("-d mlx5_0 -i 1 -x 3 -u 20 -F --report_gbits -D 5 -s 65536")
     assert client.arguments[-1] == "127.0.0.1" and "127.0.0.1" not in server.arguments
 
 

@@ -127,10 +127,10 @@ SAID = {
 }
 #: Part of the message, how it begins on stdout, and what it repeats there for ever.
 ENDLESS = {
-    "endless_line": ("sent more than", "", b"x" * 32768),
+    "endless_line": ("sent more than|no answer within", "", b"x" * 32768),
     "endless_lines": ("sent more than", "", b"line of nothing\n" * 2048),
     "endless_empty_lines": ("sent more than", BEGIN, b"\n" * 32768),
-    "endless_record": ("sent more than", f"{BEGIN}tar ", b"QUFB" * 8192),
+    "endless_record": ("sent more than|no answer within", f"{BEGIN}tar ", b"QUFB" * 8192),
     "flood_after_the_answer": ("", ANSWER, b"y" * 32768),
     "answer_without_end_of_stream": ("", ANSWER, b""),
     "silence": ("no answer within", "", b""),

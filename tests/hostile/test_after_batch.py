@@ -45,6 +45,6 @@ def test_it_stops_the_rollout_and_its_batch_is_not_done(site: Site) -> None:
 def test_it_is_bounded_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     from gpuready.operations import hook
 
-    monkeypatch.setattr(hook, "LIMIT", 0.2)
+    monkeypatch.setattr(hook, "LIMIT", 2)
     done = hook.after_batch("echo begun; sleep 600 & wait", ["n1"])
     assert (done.exit_code, done.output) == (None, "begun\n")

@@ -57,7 +57,7 @@ class Site:
 
     def ran(self, words: list[str], **env: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(words, env=self.env(**env), capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                              timeout=scale.seconds(120), check=False)  # fmt: skip
+                              timeout=scale.seconds(600), check=False)  # fmt: skip
         assert "Traceback" not in done.stderr, done.stderr
         return done
 
@@ -98,7 +98,7 @@ def test_a_connection_that_broke_before_its_batch_is_opened_anew_or_its_host_alo
 @pytest.mark.fault("hostile-node", "connection-cut")
 def test_on_workers_slow_hanging_and_resetting_hosts_are_named_and_hold_up_nobody(site: Site) -> None:
     """Good and bad hosts share each chunk; if it were done again, more connections would come."""
-    limit = str(round(scale.seconds(5)))  # good hosts answer within it on a busy machine, too
+    limit = str(round(scale.seconds(15)))  # good hosts answer within it on a busy machine, too
     bad = dict.fromkeys(("slow_drip", "silence"), f"no answer within {limit} s")
     bad |= {"disconnect": "the connection broke", "early_close": "the answer is incomplete", "refused": "was refused"}
     names = [name for number, each in enumerate(bad) for name in (each, f"good{number}")]
@@ -277,7 +277,9 @@ def test_a_proxycommand_works_or_the_message_names_its_program_and_what_it_print
         "ends_without_a_word": "true",
     }
     arguments = {name: "-o " + shlex.quote(f"ProxyCommand={command}") for name, command in commands.items()}
-    path = site.inventory(**{name: {"ansible_ssh_common_args": text} for name, text in arguments.items()})
+    path = site.inventory(
+        **{name: {"ansible_ssh_common_args": text, "ansible_timeout": 100} for name, text in arguments.items()}
+    )
     hosts, _ = site.run("plan", "--allow-exec", "-i", path)
     messages = {name: (host["error"] or {}).get("message") for name, host in hosts.items()}
     where = f"localhost:{site.server.port}: the ProxyCommand in the inventory: "
@@ -287,7 +289,7 @@ def test_a_proxycommand_works_or_the_message_names_its_program_and_what_it_print
         "ends": where + "sh ended with 3 (no route to the bastion)",
         "ends_without_a_word": where + "true ended with 0",
     }
-    assert all(host["seconds"] < scale.seconds(8) for name, host in hosts.items() if name != "works")  # it was 10 s
+    assert all(host["seconds"] < 60 for name, host in hosts.items() if name != "works"), "they waited for the limit"
     assert "correct the inventory" in hosts["missing"]["error"]["remedy"]
 
 

@@ -22,6 +22,7 @@ import pytest
 import yaml
 
 from tests.hostile.server import RAW, SAYS, TRICKS
+from tests.lab import scale
 from tests.system.faults import Terminal, until
 from tests.system.harness import GPUREADY
 
@@ -36,7 +37,7 @@ FLOODS = ("endless_line", "endless_empty_lines", "endless_stderr", "packets_with
           "default_attributes", "banner_without_end")  # fmt: skip
 MEMORY = 300 << 20
 #: Seconds on an idle machine in which a good host answers the probe, and for which a silent one is waited.
-PATIENCE = 6
+PATIENCE = 8
 #: What may never reach a terminal: C0 but line ends and the escapes of our own colours and cursor; C1; bidi controls.
 RAW_CONTROLS = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]|\x1b(?!\[[0-9;?]*[mKAhl])"
@@ -118,7 +119,7 @@ class Ran:
 def run(servers: Servers, verb: str, hosts: Iterable[str], timeout: float = 120, **more: dict[str, object]) -> Ran:
     """The real executable over these hosts."""
     words = [GPUREADY, *verb.split(), "-i", str(servers.inventory(hosts, **more)), "--output", "json"]
-    patience = max(1, min(30, int(PATIENCE * busy())))
+    patience = round(scale.seconds(PATIENCE))
     env = {**os.environ, "HOME": str(servers.home), "GPUREADY_PROBE_TIMEOUT": str(patience)}
     env.pop("SSH_AUTH_SOCK", None)
     out, peak = (servers.home / "out").open("w+"), servers.home / "peak"
@@ -126,7 +127,7 @@ def run(servers: Servers, verb: str, hosts: Iterable[str], timeout: float = 120,
     began = time.monotonic()
     process = subprocess.Popen([sys.executable, "-m", "tests.hostile.peak", str(peak), *words], text=True, env=env,
                                stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE)  # fmt: skip
-    guard = threading.Timer(timeout * busy(), process.terminate)
+    guard = threading.Timer(scale.seconds(timeout), process.terminate)
     guard.start()
     done, worked, lines = {}, {}, []
     assert process.stderr is not None
@@ -151,11 +152,6 @@ def cpu_seconds(pid: int) -> float:
         with contextlib.suppress(OSError):
             found += sum(map(int, Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11:13]))
     return found / os.sysconf("SC_CLK_TCK")
-
-
-def busy() -> float:
-    """How much slower than an idle machine this one may be just now."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def slowest(ran: Ran) -> float:
@@ -196,7 +192,7 @@ def test_every_trick_has_one_message_and_no_effect_on_the_others(servers: Server
 @pytest.mark.parametrize("name", FLOODS)
 def test_a_flood_costs_the_others_no_time_and_no_memory(servers: Servers, alone: Ran, name: str) -> None:
     ran = run(servers, "plan", [name, *GOOD])
-    assert slowest(ran) < 1.5 * slowest(alone) + 2 * busy(), ran.stderr  # without bounds: the better part of a minute
+    assert slowest(ran) < slowest(alone) + scale.seconds(15), ran.stderr  # without bounds: the better part of a minute
     assert ran.memory < MEMORY
     assert {ran.document["hosts"][good]["outcome"] for good in GOOD} == {"would_change"}
 
@@ -215,7 +211,7 @@ def test_ten_hostile_nodes_fail_by_name_beside_256_good_ones_and_cost_them_littl
     for name, says in ended.items():
         assert says in ran.message(f"{name}1") and says in ran.message(f"{name}2")
     took, alone = (max(one.worked[name] for name in good) for one in (ran, by_themselves))
-    assert took < 1.5 * alone, (took, alone)
+    assert took < 2 * alone, (took, alone)
 
 
 @pytest.mark.fault("D2")
@@ -254,7 +250,7 @@ def test_ctrl_c_ends_it_at_once(servers: Servers, name: str) -> None:
     began = time.monotonic()
     process.send_signal(signal.SIGINT)
     assert process.wait(60) in (130, -signal.SIGINT, *may_have_ended), shown.shown
-    assert time.monotonic() - began < 5 * busy()
+    assert time.monotonic() - began < scale.seconds(15)
     assert "Traceback" not in shown.shown
 
 
@@ -265,7 +261,7 @@ def test_trust_takes_no_flood_for_a_host_key(servers: Servers) -> None:
     words += [GPUREADY, "trust", "--yes", "-i", str(servers.inventory([*RAW, "good1"]))]
     began = time.monotonic()
     done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "HOME": str(servers.home)})
-    assert done.returncode == 4 and "good1" in done.stdout and time.monotonic() - began < 30 * busy(), done
+    assert done.returncode == 4 and "good1" in done.stdout and time.monotonic() - began < scale.seconds(60), done
     assert int(peak.read_text()) < MEMORY
 
 

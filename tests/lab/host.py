@@ -28,6 +28,8 @@ PACKAGES = (
 )
 # Installed together with the others, never alone: an old release of it lacks the key of a newer Debian.
 KEYRING = "debian-archive-keyring"
+#: Workers of the tests install one after another, as apt waits for nobody.
+_INSTALLING = "/run/gpuready-tests-apt.lock"
 
 
 class LabError(RuntimeError):
@@ -123,8 +125,9 @@ def ensure_packages(packages: tuple[str, ...] = PACKAGES) -> list[str]:
     wanted = missing(packages)
     if wanted:
         quiet = {"DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_SUSPEND": "1"}
-        sh("apt-get", "-q", "update", env=quiet)
-        sh("apt-get", "-qy", "install", "--no-install-recommends", KEYRING, *wanted, env=quiet)
+        alone = ("flock", _INSTALLING, "apt-get", "-q", "-o", "Acquire::Retries=5")
+        sh(*alone, "update", env=quiet)
+        sh(*alone, "-y", "install", "--no-install-recommends", KEYRING, *wanted, env=quiet)
     return wanted
 
 

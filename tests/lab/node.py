@@ -161,7 +161,7 @@ class Node(ABC):
     def install(self, packages: str) -> None:
         """Install packages of the distribution."""
         apt = "DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install"
-        self.run(f"apt-get -q update && {apt} {packages} </dev/null", timeout=120)
+        self.run(f"apt-get -q update && {apt} {packages} </dev/null", timeout=900)
 
     def inventory(self, **gpuready: object) -> Path:
         """Write an inventory of this node alone; keywords are laid over the lab's `gpuready` settings."""

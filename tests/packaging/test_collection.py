@@ -216,6 +216,7 @@ def finish(*_):
     pathlib.Path("finished").touch()
     sys.exit(130)
 signal.signal(signal.SIGINT, finish)
+time.sleep(1)  # until the other one waits
 os.kill(os.getppid(), signal.SIGALRM)
 time.sleep(100)
 """,

@@ -31,6 +31,8 @@ echo "unit $(systemctl show -p ActiveState --value {UNIT}) $(systemctl show -p M
 # The files that were read stand there in any order, anew each time.
 if [ -e {CONFIG} ]; then containerd config dump; else containerd -c /dev/null config dump; fi 2>/dev/null |
   grep -v '^imports = ' | base64 -w0 | sed 's/^/dump /'; echo
+# containerd 1.6 is ready for systemd before its CRI is.
+until i=$(crictl info 2>&1) || ! echo "$i" | grep -q 'not initialized'; do sleep 0.1; done
 echo "info $(crictl info 2>/dev/null | base64 -w0)"
 echo "pod $([ -e /run/pod.pid ] && cat /proc/$(cat /run/pod.pid)/stat | cut -d' ' -f1,22)"
 echo "docker $(systemctl show -p MainPID --value docker.service)"

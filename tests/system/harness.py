@@ -106,7 +106,7 @@ class Gpuready:
         self,
         process: subprocess.Popen[str] | Forked,
         check_json: bool = True,
-        timeout: float = 240,
+        timeout: float = 600,
         code: int | None = None,
     ) -> Result:
         """The result of a run that :meth:`start` began, which ends with that exit code (None: with any)."""
@@ -132,7 +132,7 @@ class Gpuready:
         inventory: Path | str | None = None,
         check_json: bool = True,
         env: Mapping[str, str] = {},
-        timeout: float = 240,
+        timeout: float = 600,
         code: int | None = None,
     ) -> Result:
         """Run it to its end, which has that exit code. ``check_json=False`` leaves out ``--output json``."""

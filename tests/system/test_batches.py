@@ -141,7 +141,7 @@ def test_a_host_that_loses_packets_is_changed_and_verified_as_the_others(
     four: list[Machine], gpuready: Gpuready, inventory: Inventories
 ) -> None:
     three, only = four[:3], ("--only", "ldso")
-    where = inventory(three, ldso=["/opt/driver/lib"])
+    where = extended(inventory(three, ldso=["/opt/driver/lib"]), ansible_ssh_timeout=60)  # it may lose three SYN
     for machine in three:
         machine.run("mkdir -p /opt/driver/lib")
 

@@ -71,12 +71,12 @@ def test_sudo_with_a_password(shared: Hosts, tmp_path: Path) -> None:
         "sudo refused the password",
         "--ask-become-pass",
     )
-    assert "1 incorrect password attempt" in m.run("journalctl --no-pager -t sudo").stdout
+    assert "1 incorrect password attempt" in m.run("journalctl --sync; journalctl --no-pager -t sudo").stdout
     taken = extended(m.where(user="pw"), ansible_become_password=f"file:{tmp_path}/right")
     applied = m.apply(allow, inventory=taken)
     assert applied.host()["outcome"] == "changed", applied.explain()
     m.plan("--detailed-exitcode", allow, inventory=taken)
-    said = told + applied.stderr + str(applied.document) + m.run("journalctl --no-pager -a").stdout
+    said = told + applied.stderr + str(applied.document) + m.run("journalctl --sync; journalctl --no-pager -a").stdout
     assert right not in said and wrong not in said
     # Where sudo does not ask, a password does no harm.
     spare = extended(m.where(), ansible_become_password=f"file:{tmp_path}/right")

@@ -66,7 +66,7 @@ def test_it_plans_a_node_over_ssh_as_another_user_than_root(fresh: Hosts, tmp_pa
     limits = node.run(f"bash -c 'echo {_LIMITS}'").stdout
     options = (*_OPTIONS.split(), *limits.split())
     build = release.build(Path("Containerfile"), Path("dist"), 1_700_000_000, "localhost/base", *options)
-    node.sh(f"cd /root/build\n{shlex.join(build)}")
+    node.run("sh -e", stdin=f"cd /root/build\n{shlex.join(build)}", timeout=1200)
     found = node.run(
         f"{_RUN} --entrypoint sh {release.IMAGE} -c 'id; gpuready --version; command -v ssh-keygen'"
     ).stdout

@@ -17,7 +17,7 @@ def packages_and_settings(machine: Machine) -> set[str]:
 
 def test_in_one_apply_and_back(fresh: Hosts) -> None:
     m = fresh()
-    m.run("DEBIAN_FRONTEND=noninteractive apt-get purge -qy docker.io docker-cli containerd runc iptables", timeout=120)
+    m.run("DEBIAN_FRONTEND=noninteractive apt-get purge -qy docker.io docker-cli containerd runc iptables", timeout=600)
     m.run("apt-get autoremove -qy --purge && ! command -v dockerd")
     before = packages_and_settings(m)
     wanted = m.with_spec(runtimes={"docker": {"install": "distro"}}, verify={"image": None})

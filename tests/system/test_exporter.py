@@ -99,7 +99,7 @@ def test_prometheus_has_the_counters_of_node_exporter(node: Host) -> None:
     assert stale == ["no", "no"]
     assert node.run(f"ls {TEXTFILES}").stdout == "rdma.prom\n"
     node.run(f"rm {TEXTFILES}/rdma.prom")
-    until(lambda: node.run(f"ls {TEXTFILES}").stdout == "rdma.prom\n", 20, "the timer writes it again")
+    until(lambda: node.run(f"ls {TEXTFILES}").stdout == "rdma.prom\n", 60, "the timer writes it again")
     wanted.settled()
 
 
@@ -129,7 +129,7 @@ def test_a_directory_that_cannot_be_written_changes_nothing(node: Host) -> None:
         monitoring={"rdma_exporter": "textfile", "textfile_directory": "/srv/full"},
     )
     assert set(footprint(node)) == set(before)
-    until(lambda: node.run(f"ls {TEXTFILES}").stdout == "rdma.prom\n", 20)
+    until(lambda: node.run(f"ls {TEXTFILES}").stdout == "rdma.prom\n", 60)
     moved = node.with_spec(monitoring={"rdma_exporter": "textfile", "textfile_directory": "/srv/textfile"})
     result = moved.apply()
     assert result.component("monitoring")["disruption"] == "recreate", result.explain()

@@ -71,11 +71,11 @@ def test_three_hosts_train_together_also_if_packets_are_lost(
 
     *others, lossy = nodes
     peers = ",".join(node.address for node in others)
-    lossy.run(f"iptables -I OUTPUT -d {peers} -m statistic --mode random --probability 0.2 -j DROP")
+    lossy.run(f"iptables -I OUTPUT -d {peers} -m statistic --mode random --probability 0.1 -j DROP")
     slow = train(gpuready, hosts)
     assert {each["status"] for each in slow} <= {"pass", "warn"}, slow
     lost = int(lossy.run("iptables -nvxL OUTPUT | awk '/DROP/ {n += $1} END {print n}'").stdout)
-    assert lost > 20, lost
+    assert lost > 10, lost
     lossy.run("iptables -F OUTPUT")
 
 
@@ -159,17 +159,17 @@ def test_the_host_with_a_slow_network_is_named(
 ) -> None:
     """The limit is three times what its interface sends, and far below what the others reach on a busy machine."""
     *others, slow = nodes
-    python = {"torch": "/usr/bin/python3", "thresholds": {"collective": 0.012}}
+    python = {"torch": "/usr/bin/python3", "thresholds": {"collective": 0.004}}
     hosts = inventory(nodes, verify=python)
     route = slow.run(f"ip -o route get {others[0].address}").stdout
     device = route.split(" dev ")[1].split()[0]
-    slow.run(f"tc qdisc add dev {device} root tbf rate 30mbit burst 64k latency 400ms")
+    slow.run(f"tc qdisc add dev {device} root tbf rate 10mbit burst 64k latency 1200ms")
     found = collective(gpuready, hosts, code=3)
     slow.run(f"tc qdisc del dev {device} root")
     search = found["search"]
     assert search["named"] == [slow.name] and search["cleared"] == [node.name for node in others], search
     assert [each["status"] for each in found["findings"]] == ["pass", "pass", "fail"], found["findings"]
-    assert "below 0.012" in found["findings"][2]["summary"], found["findings"][2]
+    assert "below 0.004" in found["findings"][2]["summary"], found["findings"][2]
     await_nothing_left(nodes)
 
 

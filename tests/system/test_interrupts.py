@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import Lab, Machine, access
+from tests.lab import Lab, Machine, access, scale
 from tests.system.faults import (
     Terminal,
     cable,
@@ -218,15 +218,17 @@ def test_a_killed_controller_leaves_a_node_that_ends_its_step(fresh: Hosts) -> N
 )
 def test_an_interrupt_ends_in_a_document(number: signal.Signals, verb: str, shared: Hosts) -> None:
     m = shared("debian12")
-    slow = '#!/bin/sh\ntouch /var/tmp/probing; sleep 1; rm /var/tmp/probing; exec /usr/bin/dpkg-query "$@"\n'
-    wrapper = m.script("/usr/local/bin/dpkg-query", slow)
+    waits = "touch /var/tmp/probing; until [ -e /var/tmp/on ]; do sleep 0.05; done; rm /var/tmp/probing"
+    wrapper = m.script("/usr/local/bin/dpkg-query", f'#!/bin/sh\n{waits}; exec /usr/bin/dpkg-query "$@"\n')
     path = extended(m.where(), {"away": {"ansible_host": "away.invalid"}})
     before = footprint(m)
-    probing = m.root / "var/tmp/probing"
+    probing, on = m.root / "var/tmp/probing", m.root / "var/tmp/on"
     until(lambda: not probing.exists())
+    on.unlink(missing_ok=True)
     process = m.begin(verb, inventory=path)
     until(probing.exists)
     process.send_signal(number)
+    on.touch()
     result = m.gpuready.finish(process, code=130)
     assert result.document["error"]["kind"] == "interrupted", result.explain()
     assert set(result.document["hosts"]) == {m.name, "away"}, result.explain()
@@ -307,7 +309,7 @@ def test_a_second_interrupt_in_a_step_leaves_terminal_and_node_in_order(fresh: H
     until(partial(terminal.says, "Ctrl-C again aborts at once"), 10)
     assert process.poll() is None
     terminal.type("\x03")
-    assert process.wait(10) == 130, terminal.shown
+    assert process.wait(scale.seconds(30)) == 130, terminal.shown
     until(partial(terminal.says, "exit 130"), 5)
     shown = terminal.shown
     assert "Traceback" not in shown and shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l"), shown

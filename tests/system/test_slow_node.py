@@ -6,6 +6,7 @@ from gpuready.model import probe
 from tests.lab import Machine
 from tests.system.harness import Result
 from tests.system.host import Host, Hosts
+from tests.system.warm import LIMITS
 
 pytestmark = pytest.mark.fault("booting-node")
 _SLOW = """#!/bin/sh
@@ -45,15 +46,16 @@ def test_a_docker_that_answers_slowly_is_asked_once_more(fresh: Hosts) -> None:
     """As on virtual machines a minute after their boot, where ``docker info`` took longer than the probe's limit."""
     m = fresh()
     m.script("/usr/local/bin/docker", _SLOW)
-    (m.root / "etc/slow").write_text(f"{probe.LIMIT + 2}\n")
-    _unknown(m.plan(code=1), "docker", "docker: no answer within the probe's limit")
-    verify = m.verify("--passive", code=3)
+    (m.root / "etc/slow").write_text("5\n")
+    brief = {LIMITS: "model.probe.LIMIT=3"}
+    _unknown(m.plan(code=1, env=brief), "docker", "docker: no answer within the probe's limit")
+    verify = m.verify("--passive", code=3, env=brief)
     assert "docker.nvidia" not in verify.checks("fail"), verify.explain()
-    applied = m.apply()
+    applied = m.apply(env=brief)
     assert f"{m.name}  wait up to {probe.PATIENCE + probe.LONGER} s: docker gave no answer" in applied.stderr
-    again = m.apply()
+    again = m.apply(env=brief)
     assert (again.host()["outcome"], again.host()["execs"]) == ("ok", 2), again.explain()
-    fabric = m.call("fabric", "--tests", "rping", inventory=m.inventories((m, fresh())), code=None)
+    fabric = m.call("fabric", "--tests", "rping", inventory=m.inventories((m, fresh())), code=None, env=brief)
     assert f"{m.name}  wait up to" in fabric.stderr, fabric.explain()
     (m.root / "etc/slow").unlink()
     m.settled()

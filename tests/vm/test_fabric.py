@@ -66,7 +66,7 @@ def test_two_hosts_over_soft_roce(
     hosts = inventory(roce)
     files = {form: tmp_path / f"fabric.{form}" for form in ("csv", "svg", "junit")}
     outputs = [word for form, path in files.items() for word in ("--output", f"{form}:{path}")]
-    result = gpuready("fabric", "--seconds", "2", *outputs, inventory=hosts, timeout=400, code=0)
+    result = gpuready("fabric", "--seconds", "10", *outputs, inventory=hosts, timeout=400, code=0)
     a, b = (vm.name for vm in roce)
     (rping,), writes, (read,) = (findings(result, name) for name in ("rping", "write_bw", "read_lat"))
     assert rping["value"] == 10
@@ -95,7 +95,7 @@ def test_each_port_of_one_host_by_itself(roce: tuple[VM, VM], gpuready: Gpuready
     one.run("rdma link add rxe9 type rxe netdev spare && ip link set spare down")
     try:
         hosts = inventory([one])
-        result = gpuready("fabric", "--tests", "loopback", "--seconds", "1", inventory=hosts, timeout=400, code=3)
+        result = gpuready("fabric", "--tests", "loopback", "--seconds", "5", inventory=hosts, timeout=400, code=3)
     finally:
         one.run("rdma link delete rxe9; ip link delete spare")
     fine, down = sorted(findings(result, "loopback"), key=lambda each: str(each["client"]))

@@ -19,9 +19,9 @@ ALL_REDUCE_BYTES = 1 << 30
 ALL_REDUCES = 20
 #: Seconds that a tool may need to find its peer, in addition to its measurement.
 _CONNECT = 20
-#: When a sender sends again what nobody acknowledged: 4.096 us x 2^18 = 1.07 s. perftest's own 14 (67 ms) is too short
-#: for 128 messages on their way to a software device, which does not survive what is then sent twice; NCCL's is 20.
-_TIMEOUT = 18
+#: When a sender sends again what nobody acknowledged: 4.096 us x 2^20 = 4.3 s, as NCCL does. perftest's own 14 (67 ms)
+#: is too short for 128 messages on their way to a software device, which does not survive what is then sent twice.
+_TIMEOUT = 20
 
 
 @dataclass(frozen=True)

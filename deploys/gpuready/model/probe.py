@@ -8,9 +8,9 @@ from gpuready.components.rdma.spec import FAMILIES
 from gpuready.components.rdma.state import CONF, GRUB, MARK
 from gpuready.components.toolkit.state import OPERATOR_CTK
 
-#: Limits in seconds: for a command on the node that hangs, and for the whole exec. Even a node that is a hundred times
-#: slower than usual still answers within them.
-LIMIT = 5
+#: Limits in seconds: for commands on the node that hang, and for the whole exec. Most nodes answer within one second,
+#: busy ones within three.
+LIMIT = 10
 TIMEOUT = 30
 #: Limits in seconds when a run that changes the node probes again: for engines to start and answer, and for a command.
 PATIENCE = 120

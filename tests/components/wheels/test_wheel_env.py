@@ -473,5 +473,6 @@ def test_an_environment_that_hangs_is_reported_and_the_next_is_checked(env: Path
 def test_processes_that_do_not_tell_what_they_use_count_as_users(env: Path) -> None:
     script = resources.script("wheels/env") + 'using() { echo "python3 (pid 1)"; sleep 985; }\nenv_users "$1"\n'
     assert script.count('within 40 "$u"') == 1
-    told = environment(0, "{}", ran(script.replace('within 40 "$u"', f'within {scale.seconds(3):.0f} "$u"'), env).stdout).users
+    script = script.replace('within 40 "$u"', f'within {scale.seconds(3):.0f} "$u"')
+    told = environment(0, "{}", ran(script, env).stdout).users
     assert told[0] == "python3 (pid 1)" and "/proc gave no answer" in told[1]

@@ -75,7 +75,7 @@ class Monitoring(Component):
             reload=_reloads(diff, state),
             work=ignored_containers.words(spec),
         )
-        yield Step("monitoring", script, summary="install the RDMA exporter")
+        yield Step("monitoring", script, timeout=180, summary="install the RDMA exporter")
 
     def restore(self, diff: tuple[Change, ...], spec: NodeSpec, state: NodeState) -> Steps:
         keys = {c.key for c in diff}
