@@ -22,7 +22,7 @@ _FEATURES = (
 _KERNEL = "linux-image-amd64"
 _PACKAGES = (
     f"{_KERNEL} initramfs-tools zstd udev grub-pc-bin grub2-common rdma-core rdmacm-utils ibverbs-utils "
-    "ibverbs-providers perftest"
+    "ibverbs-providers perftest prometheus-node-exporter"
 )
 # What the container image masks because a container must not do it, and what a VM waits for in vain.
 _UNMASKED = (
@@ -95,7 +95,8 @@ _FILES = {
 }
 # A VM has none of Debian's package lists, whatever its release: apt goes through their 60 MB at every call.
 _UNLIST = "rm -f /var/lib/apt/lists/*_dists_* /var/cache/apt/*.bin"
-# Docker begins when it is asked (docker.socket): without KVM it takes half of a boot, and few tests need it.
+# Docker (by docker.socket) and node_exporter begin when they are asked: without KVM Docker takes half of a boot, and few
+# tests need it; what a VM installs takes it minutes.
 _INSTALL = f"""
 for unit in {_UNMASKED}; do rm -f /etc/systemd/system/$unit; done
 for unit in modprobe@drm.service modprobe@fuse.service; do ln -s /dev/null /etc/systemd/system/$unit; done
@@ -108,7 +109,7 @@ apt-get clean
 {_UNLIST}
 rm -f /etc/resolv.conf
 systemctl enable gpuready-lab-identity.service gpuready-lab-network.service
-systemctl disable grub-common.service docker.service containerd.service
+systemctl disable grub-common.service docker.service containerd.service prometheus-node-exporter.service
 mkdir -p /boot/grub/i386-pc
 cp /usr/lib/grub/i386-pc/*.mod /usr/lib/grub/i386-pc/*.lst /usr/lib/grub/i386-pc/boot.img /boot/grub/i386-pc
 grub-mkimage -O i386-pc -p '(hd0,msdos1)/boot/grub' -o /boot/grub/i386-pc/core.img biosdisk part_msdos ext2

@@ -30,7 +30,7 @@ MODULES = "cut -d' ' -f1 /proc/modules | grep -x 'ib_core\\|rdma_rxe' || true"
 @pytest.fixture(scope="module")
 def every() -> int:
     """The seconds from one scrape to the next, within which each has to be answered."""
-    return math.ceil(scale.seconds(3))
+    return math.ceil(scale.seconds(6))
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def asked(watcher: Machine, expression: str) -> dict[str, float]:
 @pytest.mark.core
 def test_the_exporter_loads_no_module(pair: tuple[VM, ...], gpuready: Gpuready, inventory: Inventories) -> None:
     with ThreadPoolExecutor() as pool:
-        list(pool.map(lambda vm: vm.install("prometheus-node-exporter"), pair))
+        list(pool.map(lambda vm: vm.run("systemctl start prometheus-node-exporter"), pair))
     where = inventory(pair, monitoring={"rdma_exporter": "textfile"})
     result = gpuready("apply", "--yes", "--only", "monitoring", "--batch", "100%", inventory=where, code=0)
     for vm in pair:
