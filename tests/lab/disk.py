@@ -95,7 +95,7 @@ _FILES = {
 }
 # A VM has none of Debian's package lists, whatever its release: apt goes through their 60 MB at every call.
 _UNLIST = "rm -f /var/lib/apt/lists/*_dists_* /var/cache/apt/*.bin"
-# Docker (by docker.socket) and node_exporter begin when they are asked: without KVM Docker takes half of a boot, and few
+# Docker (by docker.socket) and node_exporter begin when asked: without KVM Docker takes half of a boot, and few
 # tests need it; what a VM installs takes it minutes.
 _INSTALL = f"""
 for unit in {_UNMASKED}; do rm -f /etc/systemd/system/$unit; done
