@@ -221,7 +221,7 @@ def test_the_load_ends_at_its_limit(trainer: Trainer) -> None:
 
 
 def test_the_container_ends_at_its_limit_even_if_all_else_is_killed(trainer: Trainer) -> None:
-    trainer.script(round(scale.seconds(30)), resources.document("stress/stress.py"))
+    trainer.script(round(scale.seconds(20)), resources.document("stress/stress.py"))
     trainer.machine.run(_BEGIN)
     trainer.loaded()
     trainer.machine.run("systemctl kill --signal=KILL stress")
