@@ -9,7 +9,6 @@ import ast
 import contextlib
 import importlib
 import re
-import statistics
 import time
 import types
 import warnings
@@ -231,11 +230,13 @@ def seconds(use: Use, text: Any) -> float:
 
 
 def slow(use: Use) -> Iterator[Any]:
-    """The texts that take a time which grows faster than they do, by the middle one of five pairs: CPUs are shared."""
+    """The texts that take a time which grows faster than they do, by the best of five: CPUs are shared."""
     for few, many in zip(texts(use.pattern, 2_000), texts(use.pattern, 8_000), strict=True):
         if seconds(use, many) <= 0.02:
             continue
-        if statistics.median(seconds(use, many) / max(seconds(use, few), 1e-6) for _ in range(5)) >= 8:
+        pairs = [(seconds(use, few), seconds(use, many)) for _ in range(5)]
+        short, long = (min(times) for times in zip(*pairs, strict=True))
+        if long > max(0.02, 8 * short):
             yield few
 
 
@@ -251,5 +252,5 @@ def test_time_grows_with_the_length_alone(patterns: Callable[[], Iterator[Use]],
 
 
 def test_a_pattern_whose_time_grows_with_the_square_is_found() -> None:
-    assert list(slow(Use("x.py", 1, "search", re.compile(r"a*b"))))
-    assert not list(slow(Use("x.py", 1, "match", re.compile(r"a*b"))))
+    assert list(slow(Use("x.py", 1, "search", re.compile(r"[ax]*b"))))
+    assert not list(slow(Use("x.py", 1, "match", re.compile(r"[ax]*b"))))
