@@ -163,6 +163,7 @@ def test_a_worker_is_killed_in_the_middle(
     doing = children(victim.pid)
     victim.kill()
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in doing), 30, "the dead worker's processes end")
+    until(lambda: any(map(lock_is_free, two)), 60, "the lock of its host is free")
     left = next(m for m in two if lock_is_free(m))
     go_on([left])
     until(lambda: idle(left), 60)

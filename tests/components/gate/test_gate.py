@@ -106,7 +106,10 @@ def node(tmp_path: Path) -> Node:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_node_that_is_ready(node: Node, shell: str) -> None:
+    began = os.times()
     assert node.ask(shell=shell) == (0, f"gpuready: ok: GPUs: 2, driver {DRIVER}")
+    ended = os.times()
+    assert ended.children_user + ended.children_system - began.children_user - began.children_system < 2
     assert node.ask("--slurm", shell=shell) == (0, "")
     assert node.ask("--node-problem-detector", shell=shell) == (0, f"ok: GPUs: 2, driver {DRIVER}")
 
